@@ -9,49 +9,75 @@ import "gswitch/frame"
 // the flag IsClone. Where it is not sure that there is room for all of them it
 // charges none and reports false: then they are to be admitted one by one.
 func (b *Buffer) AdmitAll(a *frame.Arena, v []frame.Ref) bool {
-	var cost, chunks uint64
-	for _, r := range v {
-		c := b.costOf(a.Meta(r))
-		cost += c
-		chunks += b.chunksOf(c)
-	}
 	m := a.Meta(v[0])
 	row, class, out, clone := b.row(m.InPort), int(m.Class&7), b.row(m.OutPort), m.Flags&frame.IsClone != 0
 	g, q := &b.groups[row][class], &b.queues[out][m.Queue&7]
-	switch {
-	case b.held+cost > b.size, q.reserve != 0, g.span != 0, b.want[row]>>class&1 != 0:
-		return false
-	case chunks != 0 && !b.haveChunks(g, q, out, chunks, clone), !b.chargeAll(g, q, cost, clone):
+	if g.span != 0 || b.want[row]>>class&1 != 0 {
 		return false
 	}
+	where := uint16(m.Queue&7) << poolQueueAt
+	if row == 0 {
+		where |= poolLocalIn
+	}
+	if out == 0 {
+		where |= poolLocalOut
+	}
+	lossless := uint32(0)
+	if g.lossless && !clone {
+		lossless = frame.Lossless
+	}
+	kept, beyond, chunks := b.divide(a, v, q, where, lossless)
+	switch {
+	case b.held+kept+beyond > b.size,
+		chunks != 0 && !b.haveChunks(g, q, out, chunks, clone),
+		beyond != 0 && !b.chargeAll(g, q, beyond, clone):
+		undivide(a, v, lossless)
+		return false
+	}
+	q.reserved += kept
 	if chunks != 0 {
 		b.takeChunks(g, q, out, chunks, false)
 	}
-	pool := PoolGroup | uint16(m.Queue&7)<<poolQueueAt
-	if row == 0 {
-		pool |= poolLocalIn
-	}
-	if out == 0 {
-		pool |= poolLocalOut
-	}
-	lossless := uint32(0)
-	if g.lossless {
-		if !clone {
-			lossless = frame.Lossless
-		}
+	if beyond != 0 && g.lossless {
 		b.judge(row, class)
 	}
-	for _, r := range v {
-		m := a.Meta(r)
-		m.Cost, m.Pool = uint32(b.costOf(m)), pool
-		m.Flags |= lossless
-	}
-	b.held += cost
-	b.total.AdmittedBytes += cost
+	b.held += kept + beyond
+	b.total.AdmittedBytes += kept + beyond
 	b.total.AdmittedFrames += uint64(len(v))
 	g.peak = max(g.peak, g.reserved+g.shared+g.headroom)
 	q.peak = max(q.peak, q.reserved+q.beyond)
 	return true
+}
+
+// divide writes into frames what each is charged and to what: the reserve of its
+// queue while that has room, else the group, which tells lossless ones. It
+// returns the bytes of both and the chunks of all.
+func (b *Buffer) divide(a *frame.Arena, v []frame.Ref, q *queue, where uint16, lossless uint32) (kept, beyond, chunks uint64) {
+	room := q.reserve - min(q.reserve, q.reserved)
+	for _, r := range v {
+		m := a.Meta(r)
+		c := b.costOf(m)
+		chunks += b.chunksOf(c)
+		m.Cost = uint32(c)
+		if kept+c <= room {
+			kept += c
+			m.Pool = PoolQueue | where
+			continue
+		}
+		beyond += c
+		m.Pool = PoolGroup | where
+		m.Flags |= lossless
+	}
+	return kept, beyond, chunks
+}
+
+// undivide takes back what divide wrote.
+func undivide(a *frame.Arena, v []frame.Ref, lossless uint32) {
+	for _, r := range v {
+		m := a.Meta(r)
+		m.Cost, m.Pool = 0, PoolNone
+		m.Flags &^= lossless
+	}
 }
 
 // haveChunks reports whether frames surely find k chunks that are not those of
@@ -103,9 +129,8 @@ func (b *Buffer) ReleaseAll(a *frame.Arena, v []frame.Ref) (charged int) {
 			continue
 		}
 		of, class, pool, out := m.InPort, m.Class, m.Pool, m.OutPort
-		// A lossless group may want another pause after each; the last frame, as of a node in
-		// virtual time the only one, has nobody to be summed up with.
-		if i == len(v)-1 || b.groups[b.row(of)][class&7].lossless {
+		// The last frame, as of a node in virtual time the only one, has nobody to be summed up with.
+		if i == len(v)-1 || !b.content(of, class, pool) {
 			b.Release(m)
 			charged++
 			i++
@@ -127,4 +152,18 @@ func (b *Buffer) ReleaseAll(a *frame.Arena, v []frame.Ref) (charged int) {
 		charged += int(n)
 	}
 	return charged
+}
+
+// content reports whether a group wants no pause, and will want none after any
+// of its frames that are released: each leaves it further below its thresholds.
+func (b *Buffer) content(port uint16, class uint8, pool uint16) bool {
+	row := b.row(port)
+	if pool&poolLocalIn != 0 {
+		row = 0
+	}
+	g := &b.groups[row][class&7]
+	if !g.lossless {
+		return true
+	}
+	return g.span == 0 && b.want[row]>>(class&7)&1 == 0 && g.headroom == 0 && (g.shared == 0 || g.shared < g.limit.at(b.free())) && !b.crowded(g, false)
 }

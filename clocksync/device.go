@@ -49,6 +49,9 @@ type Config struct {
 	// that its message made: while parents follow another plan, or several things
 	// have failed, these are more than its own plan says. 0: the plan alone counts.
 	Hop frame.Time
+	// Measured says that what hops add is not known beforehand: it is found by what the
+	// parent answers to requests (bounds), and Hop, EpsBase and EpsBackup are 0.
+	Measured bool
 
 	Interval frame.Time // between messages of the root
 	Timeout1 frame.Time // without a message, after which a device turns to its second parent; 0: it never does
@@ -96,6 +99,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("clock: a timeout of %v, with a message each %v: one lost message would be a failure; take more than two intervals", c.Timeout1.Duration(), c.Interval.Duration())
 	case c.Timeout2 != 0 && c.Timeout1+c.Timeout2 <= 4*c.Interval:
 		return fmt.Errorf("clock: the backup root waits %v and %v, with a message each %v: two roots could be at once; take more than four intervals for both", c.Timeout1.Duration(), c.Timeout2.Duration(), c.Interval.Duration())
+	case c.Measured && (c.Hop != 0 || c.EpsBase != 0 || c.EpsBackup != 0 || c.Free):
+		return fmt.Errorf("clock: what hops add is measured where messages are reactions, or is given: not both")
 	case c.EpsBase < 0 || c.EpsBackup < 0 || c.Hop < 0 || c.Drift < 0:
 		return fmt.Errorf("clock: a negative uncertainty or drift")
 	}
@@ -113,6 +118,7 @@ type Message struct {
 	// for stamps that are known to be inexact, and for what the oscillators on the
 	// way may have drifted while it waited there.
 	Late frame.Time
+	Eps  frame.Time // uncertainty of its sender's clock when it was sent
 }
 
 // State is what a device takes itself for.
@@ -144,7 +150,7 @@ type Counts struct {
 	FlipInvalid uint64     // for messages that cannot be
 	Elected     uint64     // became root
 	Evicted     uint64     // found its own clock broken
-	Gaps        uint64     // times that nothing came from the root for longer than one lost message explains
+	Gaps        uint64     // times that nothing came from the root for longer than one lost message explains, or by timers (Config.Free) for as long, or until a controller acts
 	Impacted    frame.Time // the length of these
 }
 
@@ -154,27 +160,31 @@ type Counts struct {
 // oscillator's ticks would.
 type Device struct {
 	Clock
-	Counts    Counts
-	id        uint64
-	cfg       Config
-	accept    int
-	flipped   bool
-	root      bool
-	evicted   bool
-	following bool       // a valid message since the device was configured, has turned, or received nothing for a time
-	epoch     uint32     // the highest received, or of the own plan at the root
-	next      frame.Time // of the root
-	timeoutAt frame.Time // when Timeout1 ends
-	electAt   frame.Time
-	invalid   int // in a row
-	sequence  uint16
-	depth     uint8
-	rootID    uint64
-	late      frame.Time // of the message that set the clock
-	came      frame.Time // when it did, by the node's time: residence counts from here
-	syncedAt  frame.Time // the same, of any message since the device was made
-	heard     heard
-	delays    [MaxPorts]Delay
+	Counts       Counts
+	id           uint64
+	cfg          Config
+	accept       int
+	flipped      bool
+	root         bool
+	evicted      bool
+	following    bool       // a valid message since the device was configured, has turned, or received nothing for a time
+	epoch        uint32     // the highest received, or of the own plan at the root
+	next         frame.Time // of the root
+	timeoutAt    frame.Time // when Timeout1 ends
+	electAt      frame.Time
+	invalid      int // in a row
+	sequence     uint16
+	depth        uint8
+	rootID       uint64
+	late         frame.Time // of the message that set the clock
+	came         frame.Time // when it did, by the node's time: residence counts from here
+	syncedAt     frame.Time // the same, of any message since the device was made
+	heard        heard
+	bounds       bounds
+	waits        bool // waiting waits for an answer of the parent
+	waiting      Message
+	wrongAnswers int // in a row
+	delays       [MaxPorts]Delay
 }
 
 // NewDevice returns a device that takes part in nothing before Configure. id is
@@ -194,7 +204,10 @@ func (d *Device) Configure(now frame.Time, c Config) error {
 	if c.Drift == 0 {
 		c.Drift = Drift
 	}
-	wasRoot := d.root
+	if !c.Measured || d.evicted {
+		d.bounds = bounds{}
+	}
+	wasRoot, next := d.root, d.next
 	// Of the old and the new way the more uncertain one counts until a message has
 	// come by the new one.
 	if d.synced && !c.Root {
@@ -202,10 +215,10 @@ func (d *Device) Configure(now frame.Time, c Config) error {
 	}
 	d.cfg, d.drift = c, c.Drift
 	d.accept, d.root, d.exact = c.Accept, c.Root, c.Root
-	d.flipped, d.evicted, d.following, d.invalid = false, false, false, 0
+	d.flipped, d.evicted, d.following, d.waits, d.invalid, d.wrongAnswers = false, false, false, false, 0, 0
 	d.electAt, d.next, d.timeoutAt = frame.Never, frame.Never, frame.Never
-	if c.Free && d.synced {
-		d.next = now + c.Interval
+	if c.Free && d.synced { // a plan does not put the timer back
+		d.next = min(next, now+c.Interval)
 	}
 	if d.synced && !wasRoot && !c.Idle {
 		d.listen(now) // else there is nothing to lose yet
@@ -216,7 +229,7 @@ func (d *Device) Configure(now frame.Time, c Config) error {
 			d.next = now + c.Interval
 		}
 	} else if wasRoot {
-		d.synced = false
+		d.synced = false // and bounds it has none: reign forgot them
 	}
 	return nil
 }
@@ -236,7 +249,7 @@ func (d *Device) reign(now frame.Time) {
 	}
 	d.root, d.exact, d.synced = true, true, true
 	d.last, d.base, d.depth, d.rootID, d.late, d.came = now, 0, 0, d.id, 0, now
-	d.epoch = max(d.epoch, d.cfg.Epoch)
+	d.epoch, d.bounds = max(d.epoch, d.cfg.Epoch), bounds{}
 	d.next, d.timeoutAt, d.electAt = now, frame.Never, frame.Never
 }
 
@@ -251,7 +264,7 @@ const invalidInARow = 2
 func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool) {
 	delay, known := d.delays[port&(MaxPorts-1)].Value()
 	switch {
-	case d.root || d.evicted || port != d.accept || !known:
+	case d.root || d.evicted || port != d.accept || !known && !d.cfg.Measured:
 		d.Counts.Ignored++
 		return false
 	case m.Epoch < d.epoch || d.following && m.Epoch == d.epoch && m.Root != d.rootID:
@@ -263,15 +276,15 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 		d.Counts.Early++
 		return false
 	}
+	if d.cfg.Measured {
+		return d.hear(now, stamp, m)
+	}
 	to := m.Time + delay
 	if m.Epoch > d.epoch && m.Root != d.rootID {
 		d.synced = false // another root by a new plan, with which this clock never had to do
 	}
 	if off := to - d.At(stamp); d.synced && (off > d.Uncertainty(now)+m.Late || -off > d.Uncertainty(now)+m.Late) {
-		d.Counts.Invalid++
-		if d.invalid++; d.invalid == invalidInARow {
-			d.doubt(now)
-		}
+		d.wrong(now, &d.invalid)
 		return false // the timeout goes on
 	}
 	d.invalid = 0
@@ -291,6 +304,11 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 			d.last -= d.cfg.Recovery
 		}
 	}
+	return d.accepted(now, stamp, m)
+}
+
+// accepted follows a message that set the clock, or that is too uncertain for that.
+func (d *Device) accepted(now, stamp frame.Time, m Message) (forward bool) {
 	d.noteGap(stamp)
 	d.following, d.epoch, d.rootID, d.sequence, d.depth = true, m.Epoch, m.Root, m.Sequence, m.Depth+1
 	d.electAt = frame.Never
@@ -315,9 +333,15 @@ func (d *Device) Adjust(now, to, base frame.Time, root uint64, hops uint8) {
 }
 
 // noteGap counts the time for which no sync message was received, where it was more than
-// one lost message explains.
+// one lost message explains. Where everybody sends by a timer nobody makes up for a lost message:
+// each counts (figure 3.20), but not what it takes until a new plan's parents agree on it.
 func (d *Device) noteGap(stamp frame.Time) {
-	if gap := stamp - d.syncedAt; d.Counts.Valid > 0 && gap > 2*d.cfg.Interval+d.cfg.Interval/20 {
+	most := 2*d.cfg.Interval + d.cfg.Interval/20
+	if d.cfg.Free {
+		most = max(2*d.cfg.Interval, d.cfg.Recovery)
+		most -= most / 20
+	}
+	if gap := stamp - d.syncedAt; d.Counts.Valid > 0 && gap > most {
 		d.Counts.Gaps++
 		d.Counts.Impacted += gap
 	}
@@ -370,6 +394,8 @@ func (d *Device) Out(depart frame.Time) Message {
 	m := Message{Time: d.At(depart), Epoch: d.epoch, Root: d.rootID, Sequence: d.sequence, Depth: d.depth, Late: d.late}
 	if d.root {
 		m.Late = 0
+	} else if d.cfg.Measured {
+		m.Late = d.Uncertainty(depart)
 	} else if wait := depart - d.came; wait > 0 {
 		m.Late += wait / frame.Second * frame.Time(d.drift)
 		m.Late += wait % frame.Second * frame.Time(d.drift) / 1e9

@@ -324,3 +324,34 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 }
+
+// With messages by a timer of one's own a lost message is a gap, and a new plan does not put the
+// timer back.
+func TestByTimer(t *testing.T) {
+	c := Config{Accept: 0, Backup: NoPort, EpsBase: 5, Interval: 100 * us, Free: true}
+	d := NewDevice(7)
+	d.Delay(0).Fix(0)
+	if err := d.Configure(0, c); err != nil {
+		t.Fatal(err)
+	}
+	d.Sync(0, 0, 0, Message{Root: 1})
+	if d.Due() != 0 || !d.Advance(0) || d.Due() != 100*us {
+		t.Fatalf("it sends next at %v", d.Due().Duration())
+	}
+	d.Sync(100*us, 100*us, 0, Message{Time: 100 * us, Root: 1})
+	d.Advance(100 * us)
+	c.Epoch = 1
+	if err := d.Configure(150*us, c); err != nil || d.Due() != 200*us {
+		t.Errorf("%v, it sends next at %v", err, d.Due().Duration())
+	}
+	d.Sync(280*us, 280*us, 0, Message{Time: 280 * us, Root: 1, Epoch: 1}) // of another parent
+	if d.Counts.Gaps != 0 {
+		t.Error("a gap, though nothing was lost")
+	}
+	d.Sync(480*us, 480*us, 0, Message{Time: 480 * us, Root: 1, Epoch: 1})
+	d.cfg.Recovery = frame.Millisecond
+	d.Sync(800*us, 800*us, 0, Message{Time: 800 * us, Root: 1, Epoch: 1})
+	if d.Counts.Gaps != 1 || d.Counts.Impacted != 200*us {
+		t.Errorf("%d gaps of %v", d.Counts.Gaps, d.Counts.Impacted.Duration())
+	}
+}

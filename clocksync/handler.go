@@ -12,7 +12,7 @@ func (d *Device) turn(now frame.Time, cause *uint64) {
 		return
 	}
 	d.base = max(d.base, d.cfg.EpsBackup)
-	d.flipped, d.following, d.invalid = true, false, 0
+	d.flipped, d.following, d.waits, d.invalid, d.wrongAnswers = true, false, false, 0, 0
 	if d.cfg.Backup != NoPort {
 		d.accept = d.cfg.Backup
 	}

@@ -22,7 +22,7 @@ type heard struct {
 // behind takes in a message that came at the node's time stamp, when it said that
 // synchronised time is `to`, and which may be wrong by base by what its sender and its hops
 // allow. It returns by how much it is later than the least late of the last ones, 0 if base
-// and a drift, in parts in 10^9, explain that.
+// and the drift of c explain that.
 func (h *heard) behind(stamp, to frame.Time, port int, m *Message, base frame.Time, c *Clock) (most frame.Time) {
 	if h.port != port || h.root != m.Root {
 		*h = heard{port: port, root: m.Root}

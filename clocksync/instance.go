@@ -21,6 +21,9 @@ type Options struct {
 	// the device or the link (frame.Meta.Stamp). 0: nodes get frames at the instant at
 	// which they arrive, as in virtual time. Forever: such messages are not used.
 	Unstamped frame.Time
+	// Answers have the node's clock in answers to requests, by which neighbours measure what
+	// a hop adds (Config.Measured).
+	Answers bool
 }
 
 // DefaultDomain keeps Sundial's messages apart from those of the PTP domains that
@@ -56,6 +59,7 @@ type Instance struct {
 	ports      Ports // in use
 	answers    [MaxPorts]answer
 	quotas     [MaxPorts]quota
+	asked      asked
 	rounds     int        // measurements of the delays so far
 	delayAt    frame.Time // when the next is due
 	announceAt frame.Time // when the next Announce is due
@@ -124,11 +128,11 @@ func (n *Instance) Use(now frame.Time, port int, use bool) {
 	}
 }
 
-// Receive takes a frame of EtherType 0x88F7 that came by a port. It began to
-// arrive at the node's time stamp, or, where it has none of a device, up to
-// Options.Unstamped before that.
-func (n *Instance) Receive(now, stamp frame.Time, stamped bool, port int, b []byte) {
-	f := &n.in
+// Receive takes a frame of EtherType 0x88F7 that came by a port. Its last bit came at the
+// node's time whole, or, where it has no stamp of a device, up to Options.Unstamped before
+// that, and the first one span earlier, by the rate that the port's link is said to have.
+func (n *Instance) Receive(now, whole, span frame.Time, stamped bool, port int, b []byte) {
+	f, stamp := &n.in, whole-span
 	if uint(port) < MaxPorts && !n.reads(stamp, port) {
 		n.Messages.Excess++
 		return
@@ -150,16 +154,14 @@ func (n *Instance) Receive(now, stamp frame.Time, stamped bool, port int, b []by
 	}
 	switch f.Type {
 	case wire.PTPSync:
+		if n.opt.Measured {
+			stamp = whole
+		}
 		n.sync(now, stamp, late, port, f)
 	case wire.PTPPdelayReq:
-		n.request(now, stamp, port, f)
+		n.request(now, stamp, whole+late, port, f)
 	case wire.PTPPdelayResp:
-		switch d := n.Delay(port); {
-		case f.Flags&wire.PTPTwoStep != 0:
-			n.Messages.Foreign++
-		case f.RequestClock != n.id || int(f.RequestPort) != port+1 || !d.Response(f.Sequence, stamp, late, frame.Time(f.Correction>>16)):
-			n.Messages.Strays++
-		}
+		n.response(now, stamp, whole, late, port, f)
 	default:
 		n.Messages.Foreign++
 	}
@@ -180,10 +182,16 @@ func (n *Instance) sync(now, stamp, late frame.Time, port int, f *wire.PTPFields
 		n.Messages.Boundless++
 		return
 	}
-	m := Message{Time: frame.Time(f.Time.Seconds)*frame.Second + frame.Time(f.Time.Nanoseconds) + frame.Time(f.Correction>>16),
+	m := Message{Time: timeOf(f) + frame.Time(f.Correction>>16),
 		Epoch: s.Epoch, Root: s.Root, Sequence: f.Sequence, Depth: s.Depth, Late: frame.Time(s.Late) + late + n.Delay(port).Late() + n.Delay(port).Moved()}
+	if n.opt.Measured {
+		m.Eps = frame.Time(s.Uncertainty) + late + n.drifted(frame.Time(f.Correction>>16))
+	}
 	if n.Sync(now, stamp, port, m) {
 		n.sendSync(now)
+	}
+	if n.opt.Measured && port == n.Parent() {
+		n.ask(now, port)
 	}
 }
 
@@ -209,8 +217,9 @@ func (n *Instance) reads(stamp frame.Time, port int) bool {
 }
 
 // request answers a neighbour that measures the delay of the link: one at a
-// time, and not more often than anybody has reason to ask.
-func (n *Instance) request(now, stamp frame.Time, port int, f *wire.PTPFields) {
+// time, and not more often than anybody has reason to ask. It came at the node's time
+// stamp, and in whole not behind latest.
+func (n *Instance) request(now, stamp, latest frame.Time, port int, f *wire.PTPFields) {
 	a := &n.answers[port]
 	if now < a.next || a.waits && now < a.next+4*n.opt.Interval { // one that was dropped with its link waits no more
 		n.Messages.Unanswered++
@@ -218,6 +227,9 @@ func (n *Instance) request(now, stamp frame.Time, port int, f *wire.PTPFields) {
 	}
 	n.head(wire.PTPPdelayResp, port, f.Sequence)
 	n.out.RequestClock, n.out.RequestPort = f.Clock, f.Port
+	if n.opt.Answers && !n.opt.Plain.Has(port) {
+		n.answerTime(latest, frame.Time(f.Correction>>16))
+	}
 	*a = answer{waits: true, came: stamp, next: now + n.opt.Interval/2, add: f.Correction}
 	if !n.send(port, &n.out) {
 		a.waits = false
@@ -225,6 +237,30 @@ func (n *Instance) request(now, stamp frame.Time, port int, f *wire.PTPFields) {
 		return
 	}
 	n.Messages.Requests++
+}
+
+// answerTime writes the clock at the node's time at into an answer, less what the request
+// says that it waited since its stamp: what the clock had not passed when that was made.
+func (n *Instance) answerTime(at, waited frame.Time) {
+	at, waited = max(at, n.last), min(max(waited, 0), frame.Second) // it was not set since
+	m := n.Device.Out(at)
+	n.setTime(m.Time - waited)
+	n.out.HasSundial = true
+	n.setFields(m, n.Uncertainty(at))
+	if s := &n.out.Sundial; s.Uncertainty != boundless {
+		s.Uncertainty = saturate(frame.Time(s.Uncertainty) + n.drifted(waited))
+	}
+}
+
+// setTime writes the time of a message. There is none before 1970.
+func (n *Instance) setTime(t frame.Time) {
+	t = max(t, 0)
+	n.out.Time = wire.PTPTime{Seconds: uint64(t / frame.Second), Nanoseconds: uint32(t % frame.Second)}
+}
+
+// setFields writes what Sundial says of a message.
+func (n *Instance) setFields(m Message, eps frame.Time) {
+	n.out.Sundial = wire.SundialFields{Epoch: m.Epoch, Uncertainty: saturate(eps), Depth: m.Depth, Root: m.Root, Late: saturate(m.Late)}
 }
 
 // head begins a message.
@@ -256,10 +292,9 @@ func (n *Instance) sendEvent(now frame.Time, port int, t wire.PTPType) {
 func (n *Instance) fill(depart frame.Time, port int, t wire.PTPType) {
 	m := n.Device.Out(depart)
 	n.head(t, port, m.Sequence)
-	at := max(m.Time, 0)
-	n.out.Time = wire.PTPTime{Seconds: uint64(at / frame.Second), Nanoseconds: uint32(at % frame.Second)}
+	n.setTime(m.Time)
 	n.out.HasSundial = !n.opt.Plain.Has(port)
-	n.out.Sundial = wire.SundialFields{Epoch: m.Epoch, Uncertainty: saturate(n.Uncertainty(depart)), Depth: m.Depth, Root: m.Root, Late: saturate(m.Late)}
+	n.setFields(m, n.Uncertainty(depart))
 	if t == wire.PTPAnnounce {
 		n.out.Grandmaster, n.out.Steps, n.out.Class, n.out.Accuracy = m.Root, uint16(m.Depth), 248, accuracy(n.Uncertainty(depart))
 		n.out.Variance, n.out.Priority1, n.out.Priority2, n.out.Source = 0xffff, 128, 128, 0xa0
@@ -287,6 +322,7 @@ func (n *Instance) Departs(depart frame.Time, port int, b []byte) {
 		n.out.Encode(b)
 	case wire.PTPPdelayReq:
 		n.Delay(port).Left(depart)
+		n.asked.left(port, wire.PTPSequence(b), depart)
 	case wire.PTPPdelayResp:
 		a := &n.answers[port]
 		wire.SetPTPCorrection(b, int64(depart-a.came)<<16+a.add)
@@ -329,10 +365,5 @@ func (n *Instance) measure(now frame.Time) {
 	if n.rounds++; n.rounds < quickRounds {
 		n.delayAt = now + min(n.opt.Interval, n.opt.DelayEvery)
 	}
-	n.ports.Each(func(p int) {
-		n.head(wire.PTPPdelayReq, p, n.Delay(p).Request(now))
-		if !n.send(p, &n.out) {
-			n.Messages.Unsent++
-		}
-	})
+	n.ports.Each(func(p int) { n.ask(now, p) })
 }

@@ -78,7 +78,7 @@ func (w *wired) run(until frame.Time) (worst frame.Time, broken int) {
 			x := w.out[0]
 			w.out = w.out[1:]
 			l := w.local(x.to)
-			x.to.Receive(l, l, true, 0, x.frame)
+			x.to.Receive(l, l, 0, true, 0, x.frame)
 		}
 		w.root.Advance(w.local(w.root))
 		w.leaf.Advance(w.local(w.leaf))
@@ -130,9 +130,9 @@ func TestStrangersMoveNoClock(t *testing.T) {
 			b = kept[r.IntN(len(kept))]
 		}
 		l := w.local(w.leaf)
-		w.leaf.Receive(l, l, true, 1+r.IntN(255), b) // by another port
+		w.leaf.Receive(l, l, 0, true, 1+r.IntN(255), b) // by another port
 		if f.Type == wire.PTPPdelayResp {
-			w.leaf.Receive(l, l, true, 0, b) // and by this one: nobody waits for it
+			w.leaf.Receive(l, l, 0, true, 0, b) // and by this one: nobody waits for it
 		}
 	}
 	worst, broken := w.run(w.now + 2*frame.Millisecond)
@@ -181,11 +181,11 @@ func TestLatenessIsPartOfTheBound(t *testing.T) {
 	b = b[:w.root.out.Encode(b)]
 	w.leaf.opt.Unstamped = Forever
 	before := w.leaf.Counts.Valid
-	if w.leaf.Receive(l, l, false, 0, b); w.leaf.Counts.Valid != before || w.leaf.Messages.Unstamped != 1 {
+	if w.leaf.Receive(l, l, 0, false, 0, b); w.leaf.Counts.Valid != before || w.leaf.Messages.Unstamped != 1 {
 		t.Errorf("a message of which nobody knows when it came was taken: %+v", w.leaf.Messages)
 	}
 	w.leaf.opt.Unstamped = 700
-	w.leaf.Receive(l, l, false, 0, b)
+	w.leaf.Receive(l, l, 0, false, 0, b)
 	if _, ok := f.Decode(b); !ok || w.leaf.Uncertainty(l) != EpsHop+700 {
 		t.Errorf("a bound of %d ns", w.leaf.Uncertainty(l))
 	}
@@ -218,7 +218,7 @@ func TestFloodEnds(t *testing.T) {
 		ahead := w.leaf.At(l) - delay + w.leaf.Uncertainty(l)
 		f.Time = wire.PTPTime{Seconds: uint64(ahead / frame.Second), Nanoseconds: uint32(ahead % frame.Second)}
 		b := make([]byte, wire.MaxPTP)
-		w.leaf.Receive(l, l, true, 0, b[:f.Encode(b)])
+		w.leaf.Receive(l, l, 0, true, 0, b[:f.Encode(b)])
 	}
 	// 200 us are five halves of an interval; 100 ppm of them are the oscillator's.
 	moved := w.leaf.At(w.local(w.leaf)) - w.root.At(w.now)
@@ -240,7 +240,7 @@ func TestFloodOfAnotherPort(t *testing.T) {
 		w.run(w.now + frame.Microsecond/2)
 		for range mostMessages + 1 {
 			l := w.local(w.leaf)
-			w.leaf.Receive(l, l, true, 3, make([]byte, 64))
+			w.leaf.Receive(l, l, 0, true, 3, make([]byte, 64))
 		}
 	}
 	if n := w.leaf.Counts.Valid - valid; n < 10 || w.leaf.Messages.Excess < 60_000 || w.leaf.Messages.Malformed < 10*mostMessages {
@@ -305,21 +305,36 @@ func TestParentIsHeldToTheBound(t *testing.T) {
 
 func FuzzInstance(f *testing.F) {
 	x := wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain, HasSundial: true, Sundial: wire.SundialFields{Epoch: 1, Root: 5}}
+	x.RequestClock, x.RequestPort, x.Sequence = Identity(wire.MAC{2, 2}), 1, 1
 	for _, x.Type = range []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce} {
 		b := make([]byte, 128)
 		f.Add(b[:x.Encode(b)], uint16(0), int64(0))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, port uint16, late int64) {
-		w := newWired(t)
-		w.run(300 * frame.Microsecond)
-		sent := len(w.out)
-		l := w.local(w.leaf)
-		w.leaf.opt.Unstamped = frame.Time(late & 0xffff)
-		w.leaf.Receive(l, l, false, int(port), b)
-		if len(w.out) > sent+1 {
-			t.Errorf("%d messages for one", len(w.out)-sent)
+		for _, measured := range []bool{false, true} {
+			w := newWired(t)
+			if measured {
+				for _, n := range []*Instance{w.root, w.leaf} {
+					o := n.Options()
+					o.Measured, o.Answers, o.EpsBase, o.EpsBackup = true, true, 0, 0
+					if err := n.Configure(0, o); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			w.run(300 * frame.Microsecond)
+			if w.leaf.State() != Primary {
+				t.Fatalf("measured %t: %v", measured, w.leaf.State())
+			}
+			sent := len(w.out)
+			l := w.local(w.leaf)
+			w.leaf.opt.Unstamped = frame.Time(late & 0xffff)
+			w.leaf.Receive(l, l, 0, false, int(port), b)
+			if len(w.out) > sent+1 {
+				t.Errorf("%d messages for one", len(w.out)-sent)
+			}
+			w.leaf.Advance(l + frame.Second)
+			w.leaf.Due()
 		}
-		w.leaf.Advance(l + frame.Second)
-		w.leaf.Due()
 	})
 }

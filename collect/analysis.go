@@ -61,6 +61,8 @@ type Analysis struct {
 	nodes   map[string]*node
 	seen    map[string]Seen // by the start of an exporter: its last report
 	now     time.Time       // of the last message
+	spoken  time.Time       // when the last reports came
+	resumed time.Time       // since when they come, without silence of all
 	out     []Event
 	stats   Stats
 	most    bounds
@@ -75,7 +77,11 @@ type bounds struct {
 
 // NewAnalysis returns an analysis of a lane from some message on.
 func NewAnalysis(n *Network) *Analysis {
-	return &Analysis{network: n, book: traces.New(n.plan), links: map[linkKey]*link{}, slots: map[frame.Time]*slots{}, nodes: map[string]*node{}, seen: map[string]Seen{},
+	book := traces.New(n.plan)
+	if n.TraceIdle > 0 {
+		book.Idle(frame.Time(n.TraceIdle))
+	}
+	return &Analysis{network: n, book: book, links: map[linkKey]*link{}, slots: map[frame.Time]*slots{}, nodes: map[string]*node{}, seen: map[string]Seen{},
 		stats: Stats{}, most: bounds{waiting: mostWaiting, judged: mostJudged, digests: mostDigests, batches: mostBatches, followed: mostFollowed}}
 }
 
@@ -129,6 +135,12 @@ func (a *Analysis) Add(at time.Time, m *message) []Event {
 	case a.now.Sub(at) > Memory:
 		a.setBack(at)
 	}
+	if len(m.reports) > 0 {
+		if a.now.Sub(a.spoken) >= reportTimeout {
+			a.resumed = a.now
+		}
+		a.spoken = a.now
+	}
 	from := token(&m.Hello)
 	for i := range m.reports {
 		a.report(from, m, i)
@@ -142,7 +154,7 @@ func (a *Analysis) Add(at time.Time, m *message) []Event {
 // setBack goes on from an instant long before the last: the clock of the stream was
 // wrong then, and was set. Who was heard, was heard now.
 func (a *Analysis) setBack(now time.Time) {
-	a.now = now
+	a.now, a.spoken, a.resumed = now, now, now
 	for _, n := range a.nodes {
 		n.lastSeen = now
 	}

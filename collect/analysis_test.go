@@ -223,6 +223,36 @@ func TestOneEndStalls(t *testing.T) {
 	}
 }
 
+// The collector was away for an hour, before anything came or in the middle. The ends of a
+// link find it again one after the other, and one of them has told all that it had when the
+// other one comes: every loss is named all the same.
+func TestBacklogOfOneEndFirst(t *testing.T) {
+	for _, cut := range []time.Duration{0, 600 * time.Millisecond} {
+		v, lost := metered(t, 0, 0)
+		for i := range v {
+			m, err := decode(v[i].data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v[i].at.Sub(start) < cut {
+				continue
+			}
+			v[i].at = start.Add(time.Hour + v[i].at.Sub(start)/100)
+			if m.Name == "s2" {
+				v[i].at = v[i].at.Add(8 * time.Second)
+			} else if m.Name == tick {
+				v[i].at = start.Add(time.Hour + v[i].at.Sub(start.Add(time.Hour))*100)
+			}
+		}
+		slices.SortStableFunc(v, func(a, b stored) int { return a.at.Compare(b.at) })
+		a, events := NewAnalysis(line(t)), map[string]Event{}
+		analyse(t, a, v, events)
+		if n := lossesOf(events); int(n) != lost || a.Stats()[Stat{reportProblems, "late"}] > 0 {
+			t.Errorf("away from %v on: %d losses are named, of %d; %v", cut, n, lost, a.Stats())
+		}
+	}
+}
+
 // Wherever an analysis ends, the one that reads a little of the stream again and goes
 // on finds what is missing, and nothing else.
 func TestTakingOver(t *testing.T) {

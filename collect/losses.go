@@ -100,10 +100,6 @@ func (a *Analysis) digest(m *message, r *telemetry.Report) {
 	d.From, d.To = d.From+frame.Time(m.Boot), d.To+frame.Time(m.Boot)
 	n.lastSeen, n.reportedTo = a.now, max(n.reportedTo, d.To)
 	t := a.network.plan.Topology
-	if _, isSwitch := a.switchAt(e.peer.Node); !isSwitch {
-		a.problem("foreign") // a host's
-		return
-	}
 	from, to := e.node, e.peer.Node
 	if d.Meter.Down {
 		from, to = to, from
@@ -119,10 +115,6 @@ func (a *Analysis) digest(m *message, r *telemetry.Report) {
 	}
 	d.Meter.Port = 0
 	l.add(a, d)
-}
-
-func (a *Analysis) switchAt(node int) (int, bool) {
-	return node, slices.Contains(a.network.plan.Topology.Switches(), node)
 }
 
 // add puts a digest in its place.
@@ -242,14 +234,16 @@ func (l *link) lastSeen() (t time.Time) {
 	return t
 }
 
-// told is how far both ends are. One that says nothing for long does not count.
-func (l *link) reportedTo(now time.Time) frame.Time {
+// reportedTo is how far both ends are. One that says nothing for long does not count; but
+// where all said nothing, as while the collector was away, each has its time from then on.
+func (l *link) reportedTo(now, resumed time.Time) frame.Time {
 	until, first := frame.Never, frame.Time(0)
+	back := now.Sub(resumed) < reportTimeout
 	for _, n := range []*node{l.from, l.to} {
 		switch {
-		case n != nil && now.Sub(n.lastSeen) < reportTimeout:
+		case n != nil && (back || now.Sub(n.lastSeen) < reportTimeout):
 			until = min(until, n.reportedTo)
-		case n == nil && len(l.waiting) > 0 && now.UnixNano()-int64(l.waiting[0].To) < int64(reportTimeout):
+		case n == nil && len(l.waiting) > 0 && (back || now.UnixNano()-int64(l.waiting[0].To) < int64(reportTimeout)):
 			return 0 // it may begin to report a little later
 		}
 		if n != nil {
@@ -268,7 +262,7 @@ func (a *Analysis) judgeLink(l *link) {
 	if l.from == nil || l.period <= 0 {
 		return
 	}
-	until := l.reportedTo(a.now) - 2*l.period
+	until := l.reportedTo(a.now, a.resumed) - 2*l.period
 	if until <= l.judged {
 		return
 	}

@@ -2,6 +2,7 @@ package collect
 
 import (
 	"hash/fnv"
+	"time"
 
 	"gswitch/fabric"
 	"gswitch/mirror"
@@ -12,6 +13,9 @@ import (
 // Network is what is known of the network that reports come from.
 type Network struct {
 	plan *fabric.Plan // nil: nothing
+	// TraceIdle is after how long without a copy of a packet its trace is judged; 0:
+	// mirror.IdleTime. Collectors that share the work have the same.
+	TraceIdle time.Duration
 }
 
 // NewNetwork returns what is known of a topology; nil if there is none.
@@ -20,7 +24,7 @@ func NewNetwork(t *fabric.Topology) (*Network, error) {
 		return &Network{}, nil
 	}
 	p, err := fabric.NewPlan(t)
-	return &Network{p}, err
+	return &Network{plan: p}, err
 }
 
 // end is a port of a switch, and the link that begins there.

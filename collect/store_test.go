@@ -94,6 +94,12 @@ func (h *hub) numbers(t *testing.T) map[uint64]int {
 // receive takes reports at an address until stop is called.
 func (h *hub) receive(t *testing.T, at string) (m *Metrics, address string, stop func()) {
 	t.Helper()
+	return h.receiveFor(t, at, &Network{})
+}
+
+// receiveFor is receive for a network.
+func (h *hub) receiveFor(t *testing.T, at string, network *Network) (m *Metrics, address string, stop func()) {
+	t.Helper()
 	l, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +107,7 @@ func (h *hub) receive(t *testing.T, at string) (m *Metrics, address string, stop
 	m = NewMetrics(prometheus.NewRegistry())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	r := NewReceiver(h.store, &Network{}, nil, m, quietly)
+	r := NewReceiver(h.store, network, nil, m, quietly)
 	go func() {
 		defer close(done)
 		if err := r.Serve(ctx, l); err != nil {

@@ -9,7 +9,7 @@ import (
 // Export is where a daemon's reports go.
 type Export struct {
 	To     string     `yaml:"to" need:"yes" doc:"Address (host:port) of a collector: gcollect run."`
-	Name   string     `yaml:"name" doc:"Name of this daemon at the collector, the same from start to start. That of the first switch if left out."`
+	Name   string     `yaml:"name" doc:"Name of this daemon at the collector, the same from start to start. That of the first switch or host if left out."`
 	Memory units.Size `yaml:"memory" range:"65536,17179869184" default:"64MiB" doc:"Most that reports take which the collector has not acknowledged. What does not fit is counted as lost."`
 }
 

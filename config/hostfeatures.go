@@ -5,6 +5,7 @@ import (
 
 	"gswitch/hostnic"
 	"gswitch/section"
+	_ "gswitch/tcp/endpoint" // a section of hosts
 )
 
 // hostFeatures are the sections of registered features of hosts: one that is
@@ -30,6 +31,16 @@ func (h *Host) Timing() bool {
 		}
 	}
 	return false
+}
+
+// Before is how many bytes features put before a frame at most.
+func (h *Host) Before() (n int) {
+	for _, f := range hostnic.Features() {
+		if h.Features.Get(f.Name) != nil {
+			n += f.Before
+		}
+	}
+	return n
 }
 
 // options returns those of features for a NIC that is configured otherwise. What

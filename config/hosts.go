@@ -21,6 +21,7 @@ type Hosts struct {
 	Workers []Worker    `yaml:"workers" doc:"Threads that drive the hosts. One adaptive worker, not pinned, if left out."`
 	Memory  HostMemory  `yaml:"memory" doc:"The packet memory that all hosts share."`
 	Control HostControl `yaml:"control" doc:"Where the API, the command line and Prometheus reach the daemon."`
+	Export  *Export     `yaml:"export" doc:"Where the reports of the hosts go: digests of lossradar. Nowhere if left out."`
 	Hosts   []Host      `yaml:"hosts" need:"yes" id:"name" doc:"The hosts of this process."`
 }
 
@@ -31,6 +32,7 @@ type soleHost struct {
 	Worker  Worker      `yaml:"worker" doc:"The thread that drives the host."`
 	Memory  HostMemory  `yaml:"memory" doc:"The packet memory."`
 	Control HostControl `yaml:"control" doc:"Where the API, the command line and Prometheus reach the daemon."`
+	Export  *Export     `yaml:"export" doc:"Where the reports of the host go: digests of lossradar. Nowhere if left out."`
 }
 
 // HostMemory is the arena of frames of hosts.
@@ -73,7 +75,7 @@ func ParseHosts(file string, data []byte) (*Hosts, error) {
 	default:
 		var sole soleHost
 		s.Into(root, &sole)
-		*c = Hosts{Version: sole.Version, Workers: []Worker{sole.Worker}, Memory: sole.Memory, Control: sole.Control, Hosts: []Host{sole.Host}}
+		*c = Hosts{Version: sole.Version, Workers: []Worker{sole.Worker}, Memory: sole.Memory, Control: sole.Control, Export: sole.Export, Hosts: []Host{sole.Host}}
 	}
 	if s.Err() == nil {
 		c.complete(s, list)
@@ -144,6 +146,7 @@ func (c *Hosts) complete(s *section.Section, list bool) {
 	}
 	control := Control(c.Control)
 	control.problems(s.Fail)
+	c.Export.problems(s.Fail)
 	if c.Control.Socket == "" {
 		c.Control.Socket = c.DefaultSocket()
 	}

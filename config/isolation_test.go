@@ -36,6 +36,12 @@ var wholes = []string{
 	"telemetry: {int: true}",
 	"escape: {ports: [c, d], slots: 8, flows: 16}",
 	"buffer: {alpha: 4}",
+	"buffer: {size: 256KiB}",
+	"buffer: {size: 1MiB}",
+	"crossbar: {}",
+	"crossbar: {cap: total, skip_blocked: false}",
+	"crossbar: {ingress: 1MiB, egress: 1MiB, reserve: 1MiB}",
+	"crossbar: {ingress: 64KiB, egress: 16KiB, reserve: 16KiB, speedup: 1, latency: 4us}",
 	"fdb: {max: 64}",
 	"vlans: [{id: 1, address: [10.0.0.254/16]}]",
 	"vlans: [{id: 1, address: [10.0.0.254/16, 'fd00::fe/64']}]",
@@ -76,6 +82,13 @@ var behaviours = []struct {
 				wt.Frame(wt.Eth(st.HostMAC(4), st.HostMAC(3)), wt.ARP(wire.ARPFields{Op: wire.ARPRequest, SenderMAC: st.HostMAC(3), SenderIP: [4]byte{10, 0, byte(rng.Uint32n(256)), 9}, TargetIP: [4]byte{10, 0, 0, byte(rng.Uint32n(256))}})))
 		}
 		return a, nil
+	}},
+	{"requests to all", func(rng *frame.Rand) (a, b [][]byte) {
+		for range 16 { // as many as leave room on the pair's links
+			mac := st.HostMAC(100 + int(rng.Uint32n(60_000)))
+			a = append(a, wt.Frame(wt.Eth(wire.BroadcastMAC, mac), wt.ARP(wire.ARPFields{Op: wire.ARPRequest, SenderMAC: mac, SenderIP: [4]byte{10, 0, byte(rng.Uint32n(256)), byte(rng.Uint32n(256))}, TargetIP: [4]byte{10, 0, 0, byte(rng.Uint32n(256))}})))
+		}
+		return a, times(4, udp(3, 4, 9, 1200))
 	}},
 	{"neighbour discovery", func(rng *frame.Rand) (a, b [][]byte) {
 		for range 8 { // multicast reaches the pair's links, too, and is to leave room there
@@ -259,8 +272,11 @@ func isolated(t *testing.T, seed uint64, count map[string]int) {
 	r := st.NewOf(t, cfg, 1, 4096)
 	for i := range uint16(5) { // all are known
 		r.In(i, udp(99, int(i)+1, 9, 20))
-		for o := range uint16(5) {
-			r.Out(o)
+		for range 2 { // a crossbar takes its time
+			for o := range uint16(5) {
+				r.Out(o)
+			}
+			r.Advance(frame.Millisecond)
 		}
 	}
 	what := &behaviours[rng.Uint32n(uint32(len(behaviours)))]

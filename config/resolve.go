@@ -22,6 +22,7 @@ func (c *Config) Resolved() *Config {
 	}
 	for i := range c.Switches {
 		c.Switches[i].resolve(i, len(c.Workers))
+		c.Switches[i].sharing = len(c.Switches)
 	}
 	return c
 }

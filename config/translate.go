@@ -108,7 +108,7 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 		}
 	}
 	out := &vswitch.Config{
-		Name: s.Name, ID: uint16(s.ID), MAC: wire.MAC(*s.MAC), Seed: s.Seed, SymmetricHash: s.Hash == "symmetric", HashFields: s.hashFields(), NoRedirects: !*s.Redirects, Strict: s.Strict, ICMPRate: uint32(s.ICMPRate), ShareOwn: true,
+		Name: s.Name, ID: uint16(s.ID), MAC: wire.MAC(*s.MAC), Seed: s.Seed, SymmetricHash: s.Hash == "symmetric", HashFields: s.hashFields(), NoRedirects: !*s.Redirects, Strict: s.Strict, ICMPRate: uint32(s.ICMPRate), ShareOwn: true, Sharing: s.sharing,
 		Loopbacks: s.Loopback, Class: s.Classes.maps(), Buffer: s.Buffer.config(), PFC: s.PFC.config(),
 		FDB: vswitch.FDBConfig{Size: s.FDB.Max, Ageing: frame.Time(*s.FDB.Ageing)},
 	}

@@ -65,6 +65,8 @@ type Switch struct {
 	Mirrors   []Mirror          `yaml:"mirrors" id:"name" doc:"Mirror sessions that access lists copy frames to."`
 
 	Features section.Extra[switchFeatures] // as they registered themselves
+
+	sharing int // switches of the document: set by Resolved
 }
 
 // Port is one port of a switch: over an interface, a wire or a pcap file.

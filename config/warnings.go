@@ -26,7 +26,7 @@ func Warnings(file string, data []byte) section.Errors {
 		d.warnWhole(&c.Resolved().Switches[i], path)
 		for _, f := range vswitch.Features() {
 			if f.InputQueued && s.Features.Get(f.Name) != nil && s.Buffer.Size != 0 {
-				d.Fail(path+".buffer.size", "is for what the switch itself sends alone: frames wait in the queues of %s", f.Name)
+				d.Fail(path+".buffer.size", "is for copies and what the switch itself sends: other frames wait in the queues of %s", f.Name)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ func TestWarnings(t *testing.T) {
 		profiled("queues: []", ""):                              "",
 		fair("", "queues: []", "") + "    pfc: {clases: [3]}\n": "", // refused
 		"version: 1\nswitches:\n  - name: s1\n    ports: [{interface: eth1, qos: a}]\n    qos:\n      a: {}\n      b: {}\n": "x.yaml:7:10: switches[0].qos.b: no port uses this profile; name it in ports[].qos, or take it out",
-		crossbarDoc("{}", "{}", twoPorts) + "    buffer: {size: 1MB}\n":                                                     "x.yaml:7:20: switches[0].buffer.size: is for what the switch itself sends alone: frames wait in the queues of crossbar",
+		crossbarDoc("{}", "{}", twoPorts) + "    buffer: {size: 1MB}\n":                                                     "x.yaml:7:20: switches[0].buffer.size: is for copies and what the switch itself sends: other frames wait in the queues of crossbar",
 	} {
 		if d := cmp.Diff(want, Warnings("x.yaml", []byte(doc)).Error()); d != "" {
 			t.Errorf("%s: %s", doc, d)

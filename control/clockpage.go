@@ -65,7 +65,11 @@ func OpenClockPage(log *slog.Logger, e *dataplane.Engine, worker int, path strin
 // image is what a clock says now.
 func image(e *dataplane.Engine, c feature.Timekeeper, now frame.Time) clocktime.Image {
 	t := c.Tell(int64(now))
-	return clocktime.Image{At: e.Monotonic(now), Time: t.Time, Eps: t.Eps, Drift: t.Drift, State: clocktime.State(t.State), Epoch: t.Epoch, Root: t.Root}
+	at, within := e.Monotonic(now)
+	if t.Eps >= 0 {
+		t.Eps += within
+	}
+	return clocktime.Image{At: at, Time: t.Time, Eps: t.Eps, Drift: t.Drift, State: clocktime.State(t.State), Epoch: t.Epoch, Root: t.Root}
 }
 
 // Close removes the page; nil has none.

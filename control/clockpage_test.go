@@ -28,7 +28,7 @@ func (k fixed) Tell(now int64) feature.Time {
 }
 
 // A page says of an instant of the machine what the clock says of the same instant of
-// the nodes.
+// the nodes, and adds to its uncertainty by how much the two may differ.
 func TestImageOfClock(t *testing.T) {
 	e, err := dataplane.New(dataplane.Config{Chunks: 64})
 	if err != nil {
@@ -46,7 +46,11 @@ func TestImageOfClock(t *testing.T) {
 	if m.At < before.Nano() || m.At > behind.Nano() {
 		t.Errorf("now is %d, from %d to %d", m.At, before.Nano(), behind.Nano())
 	}
-	if want := (clocktime.Image{At: m.At, Time: int64(now) + 100, Eps: 3, Drift: 9, State: clocktime.Backup, Epoch: 4, Root: 5}); m != want {
+	_, within := e.Monotonic(now)
+	if want := (clocktime.Image{At: m.At, Time: int64(now) + 100, Eps: 3 + within, Drift: 9, State: clocktime.Backup, Epoch: 4, Root: 5}); m != want || within <= 0 {
 		t.Errorf("%+v, want %+v", m, want)
+	}
+	if m = image(e, fixed{feature.Time{Eps: -1}}, now); m.Eps != -1 {
+		t.Errorf("a clock that was never set is uncertain by %d", m.Eps)
 	}
 }

@@ -53,7 +53,7 @@ func (d *Daemon) clock(u *unit, k feature.Planned, i int) (*api.Clock, error) {
 		return nil, err
 	}
 	c := &api.Clock{Switch: u.name, State: v.State, Controlled: v.Awaits, Promised: v.Promised, Identity: v.Identity, Root: v.Time.Root,
-		Depth: uint32(v.Depth), Parent: u.portName(v.Parent), Turned: v.Turned, Time: v.Time.Time, Eps: v.Time.Eps,
+		Depth: uint32(v.Depth), Parent: u.portName(v.Parent), Turned: v.Turned, Time: v.Time.Time, Eps: v.Time.Eps, Hop: v.Hop,
 		Plan: &api.ClockPlan{Epoch: v.Plan.Epoch, Root: v.Plan.Root, Deputy: v.Plan.Deputy, Hops: uint32(v.Plan.Hops), MostHops: uint32(v.Plan.MostHops)}}
 	if v.Plan.Epoch != 0 {
 		c.Plan.Parent, c.Plan.Second = u.portName(v.Plan.Parent), u.portName(v.Plan.Second)

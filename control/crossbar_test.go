@@ -84,7 +84,7 @@ switches:
 		time.Sleep(time.Millisecond) // the crossbar needs its time; go test ends a test that waits in vain
 	}
 	want := map[string]float64{
-		"crossbar_drain_bytes p1 0 ingress": 26000, "crossbar_watermark_bytes p1 ingress": 30000, "crossbar_pauses_total p1 0": 1,
+		"crossbar_drain_bytes p1 0 ingress": 26000, "crossbar_watermark_bytes p1 ingress": 30000, "crossbar_pauses_total p1 0": 1, "crossbar_chunks p1": 26,
 		"crossbar_drain_bytes p2 0 egress": 4000, "crossbar_watermark_bytes p2 egress": 4000, "crossbar_packets_total p2 crossed": 4,
 	}
 	if diff := cmp.Diff(want, counted()); diff != "" {
@@ -96,6 +96,8 @@ switches:
 		`gswitch_crossbar_drain_bytes{class="0",port="p2",side="egress",switch="s1"} 4000`,
 		`gswitch_crossbar_watermark_bytes{port="p1",side="ingress",switch="s1"} 30000`,
 		`gswitch_crossbar_packets_total{outcome="crossed",port="p2",switch="s1"} 4`,
+		`gswitch_crossbar_chunks{port="p1",switch="s1"} 26`,
+		`gswitch_crossbar_short_packets_total{port="p1",switch="s1"} 0`,
 		`gswitch_crossbar_refused_packets_total{kind="lossless",port="p1",switch="s1"} 0`,
 	} {
 		if !strings.Contains(seen, line+"\n") {

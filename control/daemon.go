@@ -73,7 +73,7 @@ type Daemon struct {
 	baseline          *metrics.Snapshot // what ClearCounters remembers
 	records           []*Record         // that ended
 	recordsIn         string            // directory
-	exporting         *exporting        // nil: reports go nowhere
+	exporting         *Reporting        // nil: reports go nowhere
 	disabled          *disabledWatch    // nil before Start and after Stop
 	replayed          bool              // the switch is one of a record: there is nothing below its ports
 	recordedMonotonic uint64            // of a replay: Daemon.monotonic when it was recorded
@@ -161,8 +161,8 @@ func (d *Daemon) Start() error {
 // Stop ends the workers and closes the ports.
 func (d *Daemon) Stop() error {
 	d.mu.Lock()
-	exported, disabled := d.endExport(), d.disabled
-	d.disabled = nil
+	exported, disabled := d.exporting.End(), d.disabled
+	d.exporting, d.disabled = nil, nil
 	d.mu.Unlock()
 	disabled.close()
 	<-exported
@@ -218,6 +218,7 @@ func (d *Daemon) accept(doc, resolved *config.Config, source string, changed boo
 const (
 	framesAPort  = 2 * 2048 // fill and receive ring of a queue of an interface
 	framesAWire  = 256      // under way inside the process
+	framesACable = 4096     // most that an emulated cable holds
 	framesQueue  = 12 << 10 // in the queues of a switch whose buffer has no size
 	framesQueues = 48 << 10 // in the queues of all such switches
 )
@@ -235,6 +236,7 @@ func chunksFor(c *config.Config) int {
 			default:
 				rings += framesAWire
 			}
+			rings += 2 * onCable(&s.Ports[j]) // of all memory half is for what waits in queues
 		}
 		if s.Buffer.Size == 0 {
 			unsized += framesQueue
@@ -243,6 +245,19 @@ func chunksFor(c *config.Config) int {
 		sized += int(s.Buffer.Size) / (c.Memory.Chunk / 2)
 	}
 	return max(16384, rings+min(unsized, framesQueues)+sized)
+}
+
+// onCable is how many frames can be on the emulated cable of a port: the smallest ones at
+// the rate of its link.
+func onCable(p *config.Port) int {
+	switch {
+	case p.Delay == 0:
+		return 0
+	case p.Rate == 0:
+		return framesACable
+	}
+	const smallest = (60 + 24) * 8 // bits on the link
+	return int(min(framesACable, 1+float64(p.Rate)*time.Duration(p.Delay).Seconds()/smallest))
 }
 
 // try builds every switch in ordinary memory: what the nodes would refuse is

@@ -13,48 +13,9 @@ import (
 	"gswitch/vswitch"
 )
 
-const (
-	// reportPoll is how often reports are taken from the switches: their outboxes
-	// hold those of several batches.
-	reportPoll = 2 * time.Millisecond
-	// reportPatience is how long a daemon that ends waits for its last reports to be
-	// acknowledged.
-	reportPatience = 2 * time.Second
-)
-
-// exporting takes the reports of all switches to a collector.
-type exporting struct {
-	*export.Exporter
-	stop, done chan struct{}
-}
-
 // reexport brings the exporter in line with the document. The daemon is locked.
 func (d *Daemon) reexport() {
-	c := d.resolved.Export
-	switch {
-	case c == nil:
-		d.endExport()
-	case d.exporting != nil:
-		d.exporting.Change(c.To, uint64(c.Memory), d.hello())
-	default:
-		x := &exporting{stop: make(chan struct{}), done: make(chan struct{})}
-		x.Exporter = export.New(d.log, c.To, uint64(c.Memory), d.hello())
-		d.exporting = x
-		go d.export(x)
-	}
-}
-
-// endExport ends the exporter, which takes what there is and waits for a moment until
-// that is acknowledged. The daemon is locked. What is returned is closed then.
-func (d *Daemon) endExport() <-chan struct{} {
-	x := d.exporting
-	if x == nil {
-		x = &exporting{stop: make(chan struct{}), done: make(chan struct{})}
-		close(x.done)
-	}
-	d.exporting = nil
-	close(x.stop)
-	return x.done
+	d.exporting = Report(d.exporting, d.log, d.resolved.Export, d.hello, d.takeAll)
 }
 
 func (s *server) ListExports(context.Context, *api.ListRequest) (*api.Exports, error) {
@@ -92,29 +53,12 @@ func (d *Daemon) hello() telemetry.Hello {
 	return h
 }
 
-// export takes reports until it is stopped, and once more then.
-func (d *Daemon) export(x *exporting) {
-	defer close(x.done)
-	t := time.NewTicker(reportPoll)
-	defer t.Stop()
-	for last := false; ; {
-		d.mu.RLock()
-		for _, u := range d.units {
-			d.takeReports(u, x.Exporter)
-		}
-		d.mu.RUnlock()
-		if last {
-			break
-		}
-		select {
-		case <-x.stop:
-			last = true
-		case <-t.C:
-		}
-	}
-	x.Close(reportPatience)
-	if n := x.Counts().Lost; n > 0 {
-		d.log.Warn("reports were lost", "reports", n)
+// takeAll takes the reports of all switches.
+func (d *Daemon) takeAll(x *export.Exporter) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for _, u := range d.units {
+		d.takeReports(u, x)
 	}
 }
 

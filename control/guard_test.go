@@ -20,9 +20,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -273,8 +275,14 @@ func TestConnectionsAreBounded(t *testing.T) {
 		held = append(held, c)
 	}
 	for range 3 {
-		if n, err := io.Copy(io.Discard, dial("")); n != 0 || err != nil && !strings.Contains(err.Error(), "reset") {
-			t.Errorf("a connection beyond %d is not closed: %d bytes, %v", maxConnections, n, err)
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		_, said := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") // it may be closed already
+		if n, err := io.Copy(io.Discard, c); n != 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("a connection beyond %d is not closed: %d bytes, %v, %v", maxConnections, n, said, err)
 		}
 	}
 	held[0].Close()
@@ -371,6 +379,23 @@ func TestFilesAreForOneUse(t *testing.T) {
 	} {
 		if err := Confined(c.files, own); (err == nil) != c.ok {
 			t.Errorf("%v: %v", c.files, err)
+		}
+	}
+}
+
+// A document of thirty megabytes that asks for millions of elements is refused, by the
+// API, too, at the cost of a few times its own size.
+func TestLargeDryRun(t *testing.T) {
+	d, _ := listening(t, config.Control{}, patient)
+	c := Dial(d.Config().Control.Socket)
+	const all = 30 << 20
+	for head, element := range map[string]string{"switches:\n  - {name: s1, ports: [": "{},", "routes: [": "x,", "switches: ": "["} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := c.Apply(t.Context(), &api.ApplyRequest{Yaml: head + strings.Repeat(element, (all-len(head))/len(element)), DryRun: true})
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; connect.CodeOf(err) != connect.CodeInvalidArgument || used > 20*all {
+			t.Errorf("%q...: %d MiB were used, and it says %.200v", head, used>>20, err)
 		}
 	}
 }

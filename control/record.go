@@ -13,6 +13,8 @@ import (
 
 	"gswitch/config"
 	"gswitch/control/api"
+	"gswitch/dataplane"
+	"gswitch/feature"
 	"gswitch/replay"
 	"gswitch/vswitch"
 )
@@ -131,12 +133,19 @@ func (d *Daemon) header(u *unit, s *config.Switch) replay.Header {
 	h := replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: "switch", Name: u.name, Document: m.Document, Ports: m.Ports,
 		Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Epoch: d.engine.Epoch().UnixNano(), Secret: d.secret, Monotonic: d.monotonic()}
 	if k, i := u.clockOf(); k != nil {
-		c := &stampClock{worker: d.engine.Worker(u.workers[i]), clock: k}
-		if c.look() {
-			h.Clock = &replay.Clock{Zero: c.zero.Stamp(0), Eps: c.last.Eps, Root: c.last.Root}
-		}
+		h.Clock = RecordedClock(d.engine.Worker(u.workers[i]), k)
 	}
 	return h
+}
+
+// RecordedClock returns synchronised time as the header of a record says it, nil of a clock
+// that does not know the time, or of no clock.
+func RecordedClock(w *dataplane.Worker, k feature.Timekeeper) *replay.Clock {
+	c := &stampClock{worker: w, clock: k}
+	if k == nil || !c.look() {
+		return nil
+	}
+	return &replay.Clock{Zero: c.zero.Stamp(0), Eps: c.last.Eps, Root: c.last.Root}
 }
 
 // endRecording ends the record of a switch, and keeps it.
@@ -241,7 +250,7 @@ func (d *Daemon) SaveRecording(name, why string) ([]Recording, error) {
 	}
 	var errs []error
 	for _, r := range chosen {
-		errs = append(errs, r.saveNow(why))
+		errs = append(errs, r.Save(why))
 	}
 	return d.Recordings(), errors.Join(errs...)
 }

@@ -325,8 +325,8 @@ func (r *Record) files() []Recording {
 	return nil
 }
 
-// saveNow asks for a file, or that the one there is has all.
-func (r *Record) saveNow(why string) error {
+// Save asks for a file, or that the one there is has all.
+func (r *Record) Save(why string) error {
 	s := saving{why, make(chan error, 1)}
 	select {
 	case r.save <- s:

@@ -9,34 +9,77 @@ import (
 	"gswitch/vswitch"
 )
 
-// Triggers say at which events of a switch what is kept of its recording is saved.
+// Triggers say at which events of a node what is kept of its recording is saved.
 type Triggers struct {
 	reasons [frame.NumReasons]bool // drops
 	storm   bool                   // the watchdog of flow control finds a pause that does not end
+	timeout bool                   // a retransmission timer runs out
 }
 
-// ParseTriggers reads triggers: drop (of any reason that is a loss), drop:REASON,
-// pause-storm.
-func ParseTriggers(words []string) (t Triggers, err error) {
+// SwitchTriggers and HostTriggers are what ParseTriggers and ParseHostTriggers read: drop is
+// one of any reason that is a loss, timeout a retransmission timeout.
+var (
+	SwitchTriggers = []string{"drop", "drop:REASON", "pause-storm"}
+	HostTriggers   = []string{"drop", "drop:REASON", "timeout"}
+)
+
+// ParseTriggers reads triggers of switches.
+func ParseTriggers(words []string) (Triggers, error) { return parseTriggers(words, SwitchTriggers) }
+
+// ParseHostTriggers reads triggers of hosts.
+func ParseHostTriggers(words []string) (Triggers, error) { return parseTriggers(words, HostTriggers) }
+
+func parseTriggers(words, known []string) (t Triggers, err error) {
 	for _, word := range words {
 		switch what, name, named := strings.Cut(word, ":"); {
-		case word == "pause-storm":
-			t.storm = true
-		case word == "drop":
-			for r := range frame.NumReasons {
-				t.reasons[r] = t.reasons[r] || r != frame.Keep && r.Loss()
-			}
 		case what == "drop" && named:
 			r, err := frame.ParseReason(name)
 			if err != nil {
 				return t, fmt.Errorf("trigger %s: %w", word, err)
 			}
 			t.reasons[r] = true
-		default:
-			return t, fmt.Errorf("there is no trigger %q; there are drop, drop:REASON and pause-storm", word)
+		case !slices.Contains(known, word):
+			return t, fmt.Errorf("there is no trigger %q; there are %s", word, strings.Join(known, ", "))
+		case word == "drop":
+			for r := range frame.NumReasons {
+				t.reasons[r] = t.reasons[r] || r != frame.Keep && r.Loss()
+			}
+		case word == "pause-storm":
+			t.storm = true
+		case word == "timeout":
+			t.timeout = true
 		}
 	}
 	return t, nil
+}
+
+// dropped says of which reason there are more drops than before that ask for a file, "" if
+// there are none.
+func (t *Triggers) dropped(before, now *[frame.NumReasons]uint64) (why string) {
+	for r, k := range now {
+		if t.reasons[r] && k > before[r] {
+			why = "drop:" + frame.Reason(r).String()
+		}
+	}
+	return why
+}
+
+// WatchHost returns a function that the worker of a host calls between two steps, and that
+// returns what has happened since it was last called, "" if nothing has. It reads the
+// host's counters.
+func (t Triggers) WatchHost(drops *[frame.NumReasons]uint64, timeouts *uint64) func() string {
+	var before [frame.NumReasons]uint64
+	var expired uint64
+	first := true
+	return func() (why string) {
+		if !first {
+			if why = t.dropped(&before, drops); t.timeout && *timeouts > expired {
+				why = "timeout"
+			}
+		}
+		before, expired, first = *drops, *timeouts, false
+		return why
+	}
 }
 
 // watch returns a function that the worker of a node calls between two steps, and that
@@ -63,10 +106,8 @@ func (t Triggers) watch(n *vswitch.Node) func() string {
 				storms[p] = s
 			}
 		}
-		for r, k := range drops {
-			if t.reasons[r] && k > before[r] && !first {
-				why = "drop:" + frame.Reason(r).String()
-			}
+		if lost := t.dropped(&before, &drops); lost != "" && !first {
+			why = lost
 		}
 		before, first = drops, false
 		return why

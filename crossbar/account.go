@@ -29,10 +29,13 @@ func (a *account) drain(class uint8) (sum uint32) {
 	return sum
 }
 
-func (a *account) drains() (v [8]uint32) {
+func (a *account) drains() [8]uint32 { return drains(&a.bytes) }
+
+// drains returns, of each class, what it has together with those above it.
+func drains(of *[8]uint32) (v [8]uint32) {
 	var sum uint32
 	for c := 7; c >= 0; c-- {
-		sum += a.bytes[c]
+		sum += of[c]
 		v[c] = sum
 	}
 	return v

@@ -34,7 +34,8 @@ type Config struct {
 	Pause, Unpause uint32
 	// Lossy is what classes that are not lossless, and copies, may hold of an
 	// ingress queue: the rest is for what comes after a pause. 0 = all of it.
-	Lossy uint32
+	Lossy  uint32
+	Chunks Chunks // of memory; they count beside all these bytes
 }
 
 // Time is how long n bytes are on the crossbar: at least a nanosecond.
@@ -63,7 +64,7 @@ func (c *Config) Validate() error {
 	case c.Lossless != 0 && c.Unpause >= c.Pause:
 		return fmt.Errorf("a pause that begins at %d bytes cannot end at %d", c.Pause, c.Unpause)
 	}
-	return nil
+	return c.Chunks.validate()
 }
 
 const (

@@ -9,10 +9,11 @@ import (
 // Crossbar is the queues of the ingress ports, the accounts of the egress
 // queues and the transfers between them.
 type Crossbar struct {
-	arena *frame.Arena
-	cfg   Config
-	lossy uint32 // Config.Lossy, or all
-	pause uint32 // Config.Pause, or more than there can be
+	arena  *frame.Arena
+	cfg    Config
+	lossy  uint32 // Config.Lossy, or all
+	pause  uint32 // Config.Pause, or more than there can be
+	memory memory
 
 	in  [MaxPorts]input
 	out [MaxPorts]output
@@ -30,7 +31,7 @@ type Crossbar struct {
 	due             frame.Time // of the next end of a transfer or of a latency
 	dirty           uint64     // ingress ports whose Wants changed since NextDirty
 	held            int
-	largest         uint32 // bytes of the largest frame that ever came
+	largest         uint32 // most that a frame which was first ever counted for at an egress port
 }
 
 // input is the queue of an ingress port. The frame that is crossing is still
@@ -42,13 +43,19 @@ type input struct {
 	wants uint8    // classes that should be paused
 	lossy uint32
 	account
-	count InCounts
+	chunks  uint32    // of memory, but for those of headroom
+	spare   uint32    // of headroom
+	cells   [8]uint32 // both, by class
+	pressed uint8     // classes that took headroom, while any is in use
+	look    bool      // it wants pauses, or its chunks may ask for one
+	count   InCounts
 }
 
 // first is what is asked of a frame that waits to cross, again and again.
 type first struct {
-	cost uint32
-	out  uint8
+	cost  uint32 // what it counts for at its egress port
+	bytes uint32
+	out   uint8
 }
 
 // output is what is known of an egress queue, and the transfer to it. The frame
@@ -59,6 +66,7 @@ type output struct {
 	account
 
 	frame frame.Ref // crossing
+	cost  uint32    // of that
 	from  uint8
 	class uint8
 
@@ -71,6 +79,7 @@ type InCounts struct {
 	Frames, Bytes  uint64 // taken in
 	Refused        uint64 // frames without room, lossless ones
 	RefusedLossy   uint64 // frames of other classes, and copies
+	Short          uint64 // of both, those for which there were no chunks of memory
 	Pauses, Resume [8]uint64
 }
 
@@ -104,6 +113,7 @@ func (x *Crossbar) Configure(now frame.Time, cfg Config) {
 	if x.lossy = cfg.Lossy; x.lossy == 0 {
 		x.lossy = cfg.Ingress
 	}
+	x.configureChunks()
 	for i := range x.in {
 		in := &x.in[i]
 		if in.wants&^cfg.Lossless != 0 {
@@ -124,21 +134,21 @@ func (x *Crossbar) Config() Config { return x.cfg }
 // of its ingress port has no room. Whatever Next has to give out at now must have been taken.
 func (x *Crossbar) Arrive(now frame.Time, r frame.Ref) bool {
 	m := x.arena.Meta(r)
-	in := &x.in[m.InPort%MaxPorts]
-	if in.total+m.Wire > x.cfg.Ingress {
-		in.count.refuse(x.isLossy(m))
+	in, lossy := &x.in[m.InPort%MaxPorts], x.isLossy(m)
+	switch {
+	case in.total+m.Wire > x.cfg.Ingress, lossy && in.lossy+m.Wire > x.lossy:
+		in.count.refuse(lossy)
+		return false
+	case x.memory.cfg.Bytes != 0 && !x.takeChunks(in, m.Class, m.Wire, lossy):
+		in.count.refuse(lossy)
+		in.count.Short++
 		return false
 	}
-	if m.Flags |= frame.Lossless; x.isLossy(m) {
-		if in.lossy+m.Wire > x.lossy {
-			in.count.refuse(true)
-			return false
-		}
+	if m.Flags |= frame.Lossless; lossy {
 		in.lossy += m.Wire
 		m.Flags &^= frame.Lossless
 	}
 	m.Cost = m.Wire
-	x.largest = max(x.largest, m.Cost)
 	in.add(m.Class, m.Cost)
 	in.count.Frames++
 	in.count.Bytes += uint64(m.Cost)
@@ -184,7 +194,9 @@ func (x *Crossbar) lead(i int, c uint8, m *frame.Meta) {
 	in, j := &x.in[i], m.OutPort%MaxPorts
 	o := &x.out[j]
 	in.some |= 1 << c
-	in.first[c&7] = first{m.Cost, uint8(j)}
+	cost := x.outCost(m.Cost)
+	in.first[c&7] = first{cost, m.Cost, uint8(j)}
+	x.largest = max(x.largest, cost)
 	o.head[c&7] |= 1 << i
 	o.classes |= 1 << c
 }
@@ -260,9 +272,14 @@ func (x *Crossbar) finish(j int) frame.Ref {
 	x.work |= 1 << j
 	x.offer(in)
 	x.takeOut(in, m)
-	x.judge(i, int(c))
+	top := int(c)
+	if x.memory.cfg.Bytes != 0 && x.giveChunks(in, c, m.Cost) {
+		top = 7 // those that waited for headroom
+	}
+	x.judge(i, top)
 	o.count.Frames++
 	o.count.Bytes += uint64(m.Cost)
+	m.Cost = o.cost
 	return r
 }
 
@@ -298,25 +315,26 @@ func (x *Crossbar) Leave(now frame.Time, m *frame.Meta) {
 
 // judge decides which classes up to c of an ingress port should be paused.
 func (x *Crossbar) judge(i, c int) {
-	if in := &x.in[i&(MaxPorts-1)]; in.total >= x.pause || in.wants != 0 {
+	if in := &x.in[i&(MaxPorts-1)]; in.total >= x.pause || in.look {
 		x.weigh(i, c, in)
 	}
 }
 
 func (x *Crossbar) weigh(i, c int, in *input) {
-	before, drain := in.wants, in.drains()
+	before, drain, cells, mark := in.wants, in.drains(), drains(&in.cells), x.memory.mark
 	for p := 0; p <= c; p++ {
 		bit := uint8(1) << p
 		switch {
 		case x.cfg.Lossless&bit == 0:
-		case in.wants&bit == 0 && drain[p&7] >= x.cfg.Pause:
+		case in.wants&bit == 0 && (drain[p&7] >= x.cfg.Pause || cells[p&7] >= mark || in.pressed&bit != 0):
 			in.wants |= bit
 			in.count.Pauses[p&7]++
-		case in.wants&bit != 0 && drain[p&7] <= x.cfg.Unpause:
+		case in.wants&bit != 0 && drain[p&7] <= x.cfg.Unpause && cells[p&7] <= mark/2 && in.spare == 0:
 			in.wants &^= bit
 			in.count.Resume[p&7]++
 		}
 	}
+	in.look = in.wants|in.pressed != 0 || in.chunks >= mark
 	if in.wants != before {
 		x.dirty |= 1 << i
 	}

@@ -10,6 +10,10 @@
 // ingress side say for which classes a neighbour should pause; those of the
 // egress side say whether there is room for a frame.
 //
+// Where frames lie in chunks of memory these are counted beside the bytes (Chunks), so
+// that small frames of one port leave room for those of others; papers count bytes
+// alone.
+//
 // The crossbar carries one frame at a time from each ingress port and to each
 // egress port, at its own rate: the speed-up times the rate of a link. A free
 // egress port takes the highest class that is offered, and of equals the

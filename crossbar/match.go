@@ -75,7 +75,7 @@ func (x *Crossbar) room(o *output, class int, n uint32) bool {
 	return o.drain(uint8(class))+n <= x.cfg.Egress
 }
 
-// start begins the transfer of the first frame of a class, of n bytes.
+// start begins the transfer of the first frame of a class, which counts for n bytes.
 func (x *Crossbar) start(now frame.Time, i, j, c int, n uint32) {
 	o, in := &x.out[j], &x.in[i]
 	o.add(uint8(c), n)
@@ -83,8 +83,9 @@ func (x *Crossbar) start(now frame.Time, i, j, c int, n uint32) {
 		o.count.Skipped++
 	}
 	o.frame, o.from, o.class = in.fifo[c&7].Head(), uint8(i), uint8(c)
-	if n != x.length {
-		x.length, x.span = n, x.cfg.Time(n)
+	o.cost = n
+	if bytes := in.first[c&7].bytes; bytes != x.length {
+		x.length, x.span = bytes, x.cfg.Time(bytes)
 	}
 	x.ends[j&(MaxPorts-1)] = now + x.span
 	o.turn = uint8(i+1) % MaxPorts

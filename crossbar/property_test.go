@@ -16,14 +16,32 @@ type model struct {
 	inside                        map[frame.Ref]bool
 	egress                        [MaxPorts][8]uint32 // own bytes of each class
 	order                         map[[3]uint16][]frame.Ref
+	outChunks                     [MaxPorts]uint32
+	most                          uint32 // chunks of a frame
 }
 
+// behind returns how many frames crossed to an egress port, or are crossing.
+func (m *model) behind(j int) (n int) {
+	for _, r := range m.out {
+		if int(m.pool.Meta(r).OutPort) == j {
+			n++
+		}
+	}
+	return n + int(m.x.busyOut>>j&1)
+}
+
+// counts returns what a frame counts for at its egress port.
+func (m *model) counts(r frame.Ref) uint32 { return m.x.outCost(m.pool.Meta(r).Wire) }
+
 func (m *model) checkIngress(t *rapid.T) {
-	var own [MaxPorts][8]uint32
+	var own, cells [MaxPorts][8]uint32
 	var lossy [MaxPorts]uint32
 	for r := range m.inside {
 		meta := m.pool.Meta(r)
 		own[meta.InPort][meta.Class] += meta.Wire
+		if n := m.x.cfg.Chunks.Bytes; n != 0 {
+			cells[meta.InPort][meta.Class] += (meta.Wire + n - 1) / n
+		}
 		if m.x.cfg.Lossless>>meta.Class&1 == 0 || meta.Flags&frame.IsClone != 0 {
 			lossy[meta.InPort] += meta.Wire
 		}
@@ -35,13 +53,46 @@ func (m *model) checkIngress(t *rapid.T) {
 				t.Fatalf("port %d class %d: %d drain bytes, want %d", i, c, in.drain(uint8(c)), sum)
 			}
 			lossless, wants := m.x.cfg.Lossless>>c&1 != 0, in.wants>>c&1 != 0
+			// Chunks may hold up the end of a pause, as long as there is anything.
+			done := sum <= m.x.cfg.Unpause && (m.x.cfg.Chunks.Bytes == 0 || in.chunks+in.spare == 0)
 			switch {
-			case wants && (!lossless || sum <= m.x.cfg.Unpause), !wants && lossless && sum >= m.x.cfg.Pause:
-				t.Fatalf("port %d class %d: %d drain bytes, lossless %t, pause %t", i, c, sum, lossless, wants)
+			case wants && (!lossless || done), !wants && lossless && (sum >= m.x.cfg.Pause || in.pressed>>c&1 != 0):
+				t.Fatalf("port %d class %d: %d drain bytes, %d chunks, %d of headroom, lossless %t, pause %t", i, c, sum, in.chunks, in.spare, lossless, wants)
 			}
 		}
 		if sum > m.x.cfg.Ingress || in.lossy != lossy[i] || m.x.cfg.Lossy != 0 && lossy[i] > m.x.cfg.Lossy {
 			t.Fatalf("port %d holds %d bytes, of them lossy %d (said to be %d)", i, sum, lossy[i], in.lossy)
+		}
+		if in.cells != cells[i] {
+			t.Fatalf("port %d has %v chunks, want %v", i, in.cells, cells[i])
+		}
+	}
+	m.checkChunks(t)
+}
+
+// checkChunks: no port holds more than its own and what others leave, and all of them
+// no more than there are.
+func (m *model) checkChunks(t *rapid.T) {
+	c, used := m.x.cfg.Chunks, uint32(0)
+	if c.Bytes == 0 {
+		return
+	}
+	for i := range m.x.in {
+		in, sum := &m.x.in[i], uint32(0)
+		for _, n := range in.cells {
+			sum += n
+		}
+		used += in.chunks - min(in.chunks, c.Own)
+		if in.chunks+in.spare != sum || in.spare > c.Headroom || in.spare == 0 && in.pressed != 0 {
+			t.Fatalf("port %d: %d chunks and %d of %d of headroom are %d; pressed %#x", i, in.chunks, in.spare, c.Headroom, sum, in.pressed)
+		}
+	}
+	if m.x.memory.used != used || used > c.Shared {
+		t.Fatalf("%d chunks are used of %d (said to be %d)", used, c.Shared, m.x.memory.used)
+	}
+	for j := range m.x.out {
+		if n := m.outChunks[j]; n > c.Egress && n > m.most { // an empty queue takes any frame
+			t.Fatalf("egress port %d has %d chunks of %d", j, n, c.Egress)
 		}
 	}
 }
@@ -54,10 +105,13 @@ func (m *model) checkEgress(t *rapid.T) {
 			sum += m.egress[j][c]
 			want := sum
 			if m.x.busyOut>>j&1 != 0 && int(o.class) >= c {
-				want += m.pool.Meta(o.frame).Wire
+				want += m.counts(o.frame)
 			}
 			if o.drain(uint8(c)) != want {
 				t.Fatalf("egress port %d class %d: %d drain bytes, want %d", j, c, o.drain(uint8(c)), want)
+			}
+			if m.behind(j) == 1 { // an empty queue takes any frame
+				continue
 			}
 			if o.drain(uint8(c)) > m.x.cfg.Egress && (m.x.cfg.TotalCap || c == 7) || c == 0 && o.total > m.x.cfg.Egress+m.x.cfg.Reserve {
 				t.Fatalf("egress port %d class %d holds %d bytes", j, c, o.drain(uint8(c)))
@@ -82,7 +136,7 @@ func (m *model) checkIdle(t *rapid.T) {
 				continue
 			}
 			meta := m.pool.Meta(r)
-			if x.busyOut>>meta.OutPort&1 == 0 && x.room(&x.out[meta.OutPort], c, meta.Wire) && x.isFirst(&x.in[i], c) {
+			if x.busyOut>>meta.OutPort&1 == 0 && x.room(&x.out[meta.OutPort], c, m.counts(r)) && x.isFirst(&x.in[i], c) {
 				t.Fatalf("class %d of port %d waits for port %d, which is idle", c, i, meta.OutPort)
 			}
 		}
@@ -98,8 +152,17 @@ func TestConservation(t *testing.T) {
 			Rate: 4 * gigabit, Overhead: 24, Latency: rapid.SampledFrom([]frame.Time{0, 0, 4224}).Draw(t, "latency"),
 			Lossless: rapid.Byte().Draw(t, "lossless"), Pause: 3500, Unpause: 1200}
 		cfg.Lossy = rapid.SampledFrom([]uint32{0, 3500}).Draw(t, "lossy")
+		if rapid.Bool().Draw(t, "chunks") {
+			cfg.Chunks = Divide(rapid.SampledFrom([]uint32{256, 2048}).Draw(t, "chunk"), rapid.IntRange(30, 400).Draw(t, "memory"), 6, 6, rapid.Uint32Range(0, 40).Draw(t, "headroom"))
+		}
 		g := newRig(&testing.T{}, cfg)
 		m := &model{rig: g, inside: map[frame.Ref]bool{}, order: map[[3]uint16][]frame.Ref{}}
+		chunks := func(r frame.Ref) uint32 {
+			if cfg.Chunks.Bytes == 0 {
+				return 0
+			}
+			return (g.pool.Meta(r).Wire + cfg.Chunks.Bytes - 1) / cfg.Chunks.Bytes
+		}
 		ports := rapid.Uint16Range(1, 6).Draw(t, "ports")
 		cross := func(until frame.Time) {
 			for r, at := g.x.Next(until); r != frame.Nil; r, at = g.x.Next(until) {
@@ -114,7 +177,9 @@ func TestConservation(t *testing.T) {
 				m.order[key] = m.order[key][1:]
 				delete(m.inside, r)
 				m.crossed += uint64(meta.Wire)
-				m.egress[meta.OutPort][meta.Class] += meta.Wire
+				m.egress[meta.OutPort][meta.Class] += m.counts(r)
+				m.outChunks[meta.OutPort] += chunks(r)
+				m.most = max(m.most, chunks(r))
 				g.out = append(g.out, r)
 			}
 			g.now = until
@@ -122,7 +187,8 @@ func TestConservation(t *testing.T) {
 		depart := func(k int) {
 			r := g.out[k]
 			meta := g.pool.Meta(r)
-			m.egress[meta.OutPort][meta.Class] -= meta.Wire
+			m.egress[meta.OutPort][meta.Class] -= m.counts(r)
+			m.outChunks[meta.OutPort] -= chunks(r)
 			m.left += uint64(meta.Wire)
 			g.x.Leave(g.now, meta)
 			g.pool.Free(r)

@@ -11,6 +11,7 @@ type View struct {
 	Ingress, Egress         [8]uint32 // drain bytes by class
 	IngressPeak, EgressPeak uint32    // most bytes there ever were
 	Frames                  int       // that wait at the ingress port and are ready to cross
+	Chunks                  uint32    // of memory that all take that wait there, 0 where they are not counted
 	Wants                   uint8     // classes for which the neighbour should pause
 	In                      InCounts
 	Out                     OutCounts
@@ -26,11 +27,13 @@ func (v *View) Add(o *View) {
 	}
 	v.IngressPeak, v.EgressPeak = max(v.IngressPeak, o.IngressPeak), max(v.EgressPeak, o.EgressPeak)
 	v.Frames += o.Frames
+	v.Chunks += o.Chunks
 	v.Wants |= o.Wants
 	v.In.Frames += o.In.Frames
 	v.In.Bytes += o.In.Bytes
 	v.In.Refused += o.In.Refused
 	v.In.RefusedLossy += o.In.RefusedLossy
+	v.In.Short += o.In.Short
 	v.Out.Frames += o.Out.Frames
 	v.Out.Bytes += o.Out.Bytes
 	v.Out.Skipped += o.Out.Skipped
@@ -39,7 +42,7 @@ func (v *View) Add(o *View) {
 // Port returns the state of a port.
 func (x *Crossbar) Port(port uint16) View {
 	in, out := &x.in[port%MaxPorts], &x.out[port%MaxPorts]
-	v := View{Ingress: in.drains(), Egress: out.drains(), IngressPeak: in.peak, EgressPeak: out.peak, Wants: in.wants, In: in.count, Out: out.count}
+	v := View{Ingress: in.drains(), Egress: out.drains(), IngressPeak: in.peak, EgressPeak: out.peak, Chunks: in.chunks + in.spare, Wants: in.wants, In: in.count, Out: out.count}
 	for c := range in.fifo {
 		v.Frames += in.fifo[c].Len()
 	}
@@ -74,7 +77,7 @@ func (x *Crossbar) Bytes(port uint16, class uint8) uint64 {
 func (x *Crossbar) Flush(out []frame.Ref) (n int) {
 	for b := x.busyOut; b != 0; b &= b - 1 {
 		o := &x.out[bits.TrailingZeros64(b)]
-		o.remove(o.class, x.arena.Meta(o.frame).Cost)
+		o.remove(o.class, o.cost)
 		o.frame = frame.Nil
 	}
 	x.busyIn, x.busyOut = 0, 0
@@ -93,8 +96,11 @@ func (x *Crossbar) Flush(out []frame.Ref) (n int) {
 		m := x.arena.Meta(r)
 		in := &x.in[m.InPort%MaxPorts]
 		x.takeOut(in, m)
+		if x.memory.cfg.Bytes != 0 {
+			x.giveChunks(in, m.Class, m.Cost)
+		}
 		m.Cost = 0
-		x.judge(int(m.InPort%MaxPorts), int(m.Class&7))
+		x.judge(int(m.InPort%MaxPorts), 7)
 	}
 	x.relist()
 	return n

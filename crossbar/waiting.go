@@ -26,5 +26,5 @@ func (x *Crossbar) Stuck(port uint16, class uint8) (out uint16, ok bool) {
 	}
 	m := x.arena.Meta(r)
 	o := &x.out[m.OutPort%MaxPorts]
-	return m.OutPort, o.frame != r && !x.room(o, int(class&7), m.Cost)
+	return m.OutPort, o.frame != r && !x.room(o, int(class&7), x.outCost(m.Cost))
 }

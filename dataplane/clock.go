@@ -25,6 +25,7 @@ type clock struct {
 	held   atomic.Int64
 	at     frame.Time // where time stands before Release: Config.At
 	began  int64      // CLOCK_MONOTONIC at start, in nanoseconds
+	within int64      // by how much that may be wrong
 }
 
 // standing is clock.held while time stands at clock.at. From Release on it is the
@@ -35,7 +36,7 @@ func (c *clock) init(cfg *Config) (err error) {
 	if cfg.Dilation < 0 || cfg.Dilation > MaxDilation {
 		return fmt.Errorf("dataplane: a dilation of %d is not from 1 to %d", cfg.Dilation, MaxDilation)
 	}
-	if c.start, c.began, err = beginning(); err != nil {
+	if c.start, c.began, c.within, err = beginning(); err != nil {
 		return err
 	}
 	c.by, c.slowed = max(1, cfg.Dilation), cfg.Dilation > 1 || cfg.Held || steps(cfg)
@@ -98,9 +99,9 @@ func (e *Engine) Now() frame.Time { return e.clock.now() }
 func (e *Engine) Dilation() int64 { return e.clock.by }
 
 // Monotonic returns what CLOCK_MONOTONIC says at an instant of the nodes, in
-// nanoseconds.
-func (e *Engine) Monotonic(t frame.Time) int64 {
-	return e.clock.began + max(0, e.clock.held.Load()) + e.clock.real(t)
+// nanoseconds, and by how much that may be wrong.
+func (e *Engine) Monotonic(t frame.Time) (at, within int64) {
+	return e.clock.began + max(0, e.clock.held.Load()) + e.clock.real(t), e.clock.within
 }
 
 // Epoch returns the wall clock's instant of frame.Time zero. Where time is

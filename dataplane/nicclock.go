@@ -220,8 +220,8 @@ func (f *follower) add(l look) {
 	f.latest.Store(r)
 }
 
-// monotonic is what CLOCK_MONOTONIC said at an instant of the other clock, not later than
-// by, when the frame was handed over. ok is false where that cannot be: the clock was set,
+// monotonic is what CLOCK_MONOTONIC had said at an instant of the other clock, by what the
+// readings of both are exact to, and not later than by, when the frame was handed over. ok is false where that cannot be: the clock was set,
 // or is not read any more, or the stamp is of another clock.
 func (f *follower) monotonic(other, by int64) (at int64, ok bool) {
 	r := f.latest.Load()
@@ -236,7 +236,7 @@ func (f *follower) monotonic(other, by int64) (at int64, ok bool) {
 	if at > by+r.width || at < by-longestHanding {
 		return 0, false
 	}
-	return min(at, by), true
+	return min(at+r.width, by), true
 }
 
 // longestHanding is for how long a frame may be on its way from the wire to the XDP

@@ -100,26 +100,28 @@ func (s *arrivals) find(head, tail uint32, key uint64) (uint32, frame.Time) {
 	return tail, 0
 }
 
-// beginning returns an instant, and what CLOCK_MONOTONIC said then, in nanoseconds:
-// the clock of the stamps that the XDP program writes.
-func beginning() (start time.Time, monotonic int64, err error) {
+// beginning returns an instant, and what CLOCK_MONOTONIC said then, in nanoseconds, give or
+// take within: the clock of the stamps that the XDP program writes.
+func beginning() (start time.Time, monotonic, within int64, err error) {
 	least := time.Duration(1<<63 - 1)
 	for range 8 {
 		var t unix.Timespec
 		before := time.Now()
 		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-			return start, 0, fmt.Errorf("CLOCK_MONOTONIC: %w", err)
+			return start, 0, 0, fmt.Errorf("CLOCK_MONOTONIC: %w", err)
 		}
 		if took := time.Since(before); took < least {
 			start, monotonic, least = before, t.Nano()-int64(took/2), took
 		}
 	}
-	return start, monotonic, nil
+	return start, monotonic, int64(least+1) / 2, nil
 }
 
 // stamp writes to frames of PTP when they came, as the XDP program has noted it, or the
-// hardware before, whose clock nic is followed; nil: there is none. Such an instant behind
-// now is of a clock that stands: it is not used. It counts the frames with and without an
+// hardware before, whose clock nic is followed; nil: there is none. No stamp is earlier than
+// the kernel's or hardware's: what the two clocks are known to is added. Frames come until
+// the device is asked, which is behind now; only where time stands is such an instant of
+// another clock than the nodes', and not used. It counts the frames with and without an
 // instant.
 func (c *clock) stamp(now frame.Time, a *frame.Arena, v []frame.Ref, to *PortCounters, nic *follower) {
 	for _, r := range v {
@@ -140,7 +142,7 @@ func (c *clock) stamp(now frame.Time, a *frame.Arena, v []frame.Ref, to *PortCou
 				to.StampedByNIC++
 			}
 		}
-		if t := c.nodes(at - c.began); t > 0 && t <= now {
+		if t := c.nodes(at - c.began + c.within); t > 0 && (t <= now || !c.slowed && t <= c.now()+frame.Time(c.within)) {
 			a.Meta(r).Stamp = t
 		}
 	}

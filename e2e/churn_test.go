@@ -42,7 +42,7 @@ func (d *daemon) metrics() map[string]float64 {
 			v := e.GetCounter().GetValue() + e.GetGauge().GetValue() + e.GetUntyped().GetValue()
 			m[name] += v
 			for _, l := range e.Label {
-				if l.GetName() == "port" || name == "gswitch_drops_total" && l.GetName() == "reason" || name == "gswitch_export_reports_total" {
+				if l.GetName() == "port" || l.GetName() == "host" || name == "gswitch_drops_total" && l.GetName() == "reason" || name == "gswitch_export_reports_total" {
 					m[name+"/"+l.GetValue()] += v
 				}
 			}

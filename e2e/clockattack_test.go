@@ -24,7 +24,7 @@ switches:
   - {interface: d0, netns: `+l.sw+`}
   - {interface: d1, netns: `+l.sw+`}
 - name: s2
-  clock: {parent: to1, hop: 1s}
+  clock: {parent: to1}
   ports:
   - {name: to1, interface: eth0, netns: `+l.hosts[1].ns+`}
   - {interface: d2, netns: `+l.sw+`}

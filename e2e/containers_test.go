@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
+
+	"gswitch/clocktime"
+	"gswitch/control"
 )
 
 // composed is a project of docker compose, as far as containers are made of it here.
@@ -159,20 +163,30 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// The daemons of an exported topology carry a message between its hosts.
+// The daemons of an exported topology carry a message between its hosts, and keep one time:
+// the root's lies in what the clock of each container says.
 func TestContainersOfTopology(t *testing.T) {
 	needJoining(t)
 	dir := filepath.Join(t.TempDir(), "lab")
 	if out, err := exec.Command(gfabric, "export", "compose", "leaf-spine:1,2,1", "--mode", "l3", "--hosts", "ghost", "--rate", "100Mbps", "--dir", dir).CombinedOutput(); err != nil {
 		t.Fatalf("export: %v\n%s", err, out)
 	}
+	for node, c := range map[string][2]string{"spine1": {"  - name: spine1\n", "    clock: {root: true}\n"}, "leaf1": {"  - name: leaf1\n", "    clock: {parent: spine1}\n"}, "h1": {"version: 1\n", "clock: {}\n"}} {
+		file := filepath.Join(dir, "leaf-spine", node+".yaml")
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(text), c[0]) {
+			t.Fatalf("%v, no %q in\n%s", err, c[0], text)
+		}
+		write(t, file, strings.Replace(string(text), c[0], c[0]+c[1], 1))
+	}
 	pids := containers(t, dir)
 	join(t, dir, pids)
-	inside := func(args ...string) (string, error) {
-		args = append([]string{"-t", strconv.Itoa(pids["leaf-spine-h1"]), "--net", "--mount", ghost}, args...)
+	in := func(node, program string, args ...string) (string, error) {
+		args = append([]string{"-t", strconv.Itoa(pids["leaf-spine-"+node]), "--net", "--mount", program}, args...)
 		out, err := exec.Command("nsenter", args...).CombinedOutput()
 		return string(out), err
 	}
+	inside := func(args ...string) (string, error) { return in("h1", ghost, args...) }
 	eventually(t, "the other host answers", func() error {
 		if out, err := inside("ping", "10.0.1.2", "--count", "1"); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
@@ -183,4 +197,31 @@ func TestContainersOfTopology(t *testing.T) {
 	if err != nil {
 		t.Fatalf("send: %v\n%s", err, out)
 	}
+	eventually(t, "the clocks follow the root", func() error {
+		out, err := in("leaf1", gswitch, "show", "clock")
+		// Of a machine that was late for long it is the second parent's state.
+		if err == nil && !strings.Contains(out, "state primary") && !strings.Contains(out, "state backup") {
+			err = errors.New("it does not")
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	var pages []*clocktime.Clock
+	for _, node := range []string{"spine1", "leaf1", "h1"} {
+		c, err := clocktime.Open(fmt.Sprintf("/proc/%d/root%s", pids["leaf-spine-"+node], control.PagePath("/run/"+map[bool]string{true: "ghost", false: "gswitch"}[node == "h1"]+"/x", node)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		pages = append(pages, c)
+	}
+	boundHolds(t, 100, pages[0], pages[1:], func() string {
+		out, err := in("leaf1", gswitch, "show", "clock")
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return out
+	})
 }

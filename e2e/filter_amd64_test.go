@@ -81,6 +81,8 @@ func TestFilters(t *testing.T) {
 	g.await()
 	c := newCollector(t, "leaf-spine:1,2,1", "--reports", "")
 	clock := began(t, "ready", exec.Command(gcollect, "clock", "run", "--data", c.data, "--fabric", "leaf-spine:1,2,1", "--sockets", t.TempDir()))
+	site := began(t, "open http", exec.Command(gfabric, "serve", "--scenario", "../scenarios/quickstart.yaml", "--listen", "127.0.0.1:0"))
+	server := began(t, "ready", exec.Command(gfabric, "load", "serve", "--listen", "127.0.0.1:0"))
 	kept := newCollector(t, "leaf-spine:1,2,1", "--reports", "", "--keep-privileges")
 	const eperm, efault = -int64(unix.EPERM), -int64(unix.EFAULT)
 	for _, d := range []struct {
@@ -93,6 +95,8 @@ func TestFilters(t *testing.T) {
 		{"ghost of a bump", n.bumps[0].Process.Pid, eperm, eperm, eperm, eperm},
 		{"gcollect", c.Process.Pid, eperm, eperm, eperm, eperm},
 		{"gcollect clock", clock.Process.Pid, eperm, eperm, eperm, eperm},
+		{"gfabric serve", site.Process.Pid, eperm, eperm, eperm, eperm},
+		{"gfabric load serve", server.Process.Pid, eperm, eperm, eperm, eperm},
 		{"gcollect --keep-privileges", kept.Process.Pid, efault, efault, 0, eperm},
 	} {
 		got := fmt.Sprint(called(t, d.pid, unix.SYS_EXECVE), called(t, d.pid, unix.SYS_EXECVEAT), called(t, d.pid, unix.SYS_UNSHARE), called(t, d.pid, unix.SYS_PTRACE))

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"gswitch/control/api"
 )
 
@@ -93,5 +95,64 @@ func TestGhostsRecord(t *testing.T) {
 		if out, ok := replayOf(t, append([]string{files[0]}, wrong...)...); ok {
 			t.Errorf("%v: %s", wrong, out)
 		}
+	}
+}
+
+// Of two hosts the last inputs are kept. Frames of a sender are lost, so that its timer runs
+// out, and what led to that goes to a file; a signal asks for one of both. Each replay is
+// the same run to the bit, from an image of a host at work on, and ends at the timeout when it is
+// told to.
+func TestGhostsKeepTheLast(t *testing.T) {
+	l := newLab(t, 2, labOptions{})
+	dir := t.TempDir()
+	file := filepath.Join(dir, "switch.yaml")
+	write(t, file, fmt.Sprintf("version: 1\nswitches:\n- name: s1\n  ports:\n"+
+		"  - {interface: %s, netns: %s, faults: {loss: 5%%, seed: 3}}\n  - {interface: %s, netns: %s}\n", l.hosts[0].port(), l.sw, l.hosts[1].port(), l.sw))
+	sw := run(t, "-c", file)
+	file = filepath.Join(dir, "hosts.yaml")
+	text := "version: 1\nhosts:\n"
+	for i, h := range l.hosts {
+		text += fmt.Sprintf("- {name: g%d, netns: %s, interface: eth0, address: 10.0.0.%d/24, rate: 800Mbps, burst: 5ms, base_rtt: 10ms, telemetry: {format: none}, congestion: dctcp, recovery: irn, serve: true}\n", i, h.ns, i+1)
+	}
+	write(t, file, text)
+	d := launchProgram(t, ghost, filepath.Join(t.TempDir(), "sock"), "-c", file, "--record", dir, "--record-last", "64MiB", "--record-on", "timeout")
+	d.await()
+	records := func(host string, n int) (files []string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d records of %s", n, host), func() (err error) {
+			if files, err = filepath.Glob(filepath.Join(dir, host+"-*.grec")); err == nil && len(files) < n {
+				err = fmt.Errorf("there are %v", files)
+			}
+			return err
+		})
+		return files
+	}
+	// Messages of one packet: only the timer finds that one is lost.
+	d.do("--host", "g0", "perf", "write", "--to", "10.0.0.2", "--size", "1kB", "--count", "200")
+	records("g0", 1)
+	if files, _ := filepath.Glob(filepath.Join(dir, "g1-*.grec")); len(files) > 0 {
+		t.Errorf("nothing ran out at the other host, and there is %v", files)
+	}
+	d.do("--host", "g0", "perf", "write", "--to", "10.0.0.2", "--size", "10kB", "--count", "20")
+	if err := d.Process.Signal(unix.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	asked := records("g1", 1)[0]
+	first := records("g0", 2)[0]
+	d.stop()
+	sw.stop()
+	for file, why := range map[string]string{first: "timeout", asked: "SIGUSR1"} {
+		out, ok := replayOf(t, file)
+		t.Log(strings.TrimSpace(out))
+		if m := regexp.MustCompile(`(\d+) frames sent,.* (\d+) hashes compared: identical; saved here: ` + why + `\n$`).FindStringSubmatch(out); !ok || m == nil || m[2] == "0" {
+			t.Errorf("the replay says\n%s", out)
+		}
+		if s, err := os.Stat(file); err != nil || s.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", s, err)
+		}
+	}
+	out, ok := replayOf(t, first, "--until", "timeouts > 0", "--", "ghost", "--json", "show", "hosts")
+	if !ok || !regexp.MustCompile(`"timeouts": *"?1\b`).MatchString(out) {
+		t.Errorf("at the first timeout: %s", out)
 	}
 }

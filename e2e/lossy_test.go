@@ -103,3 +103,68 @@ switches:
 	}
 	d.stop(l.sw)
 }
+
+// Two hosts with meters on a switch, whose link to one of them loses three frames in a
+// hundred. What the ends of each link miss the collector names, in its direction, from the
+// reports of the switch and of the hosts.
+func TestLossyHostLink(t *testing.T) {
+	l := newLab(t, 2, labOptions{})
+	file := filepath.Join(t.TempDir(), "fabric.yaml")
+	write(t, file, "version: 1\nname: star\nmode: l2\nhosts: [g0, g1]\nswitches: [s1]\nlinks: [{a: g0, b: s1, rate: 100Mbps}, {a: g1, b: s1, rate: 100Mbps}]\n")
+	at := freePort(t)
+	c := newCollector(t, file, "--reports", at)
+	sw, _ := runConfig(t, fmt.Sprintf(`version: 1
+export: {to: %[2]q}
+switches:
+  - name: s1
+    qos: {metered: {lossradar: {queues: [0, 1, 2, 3, 4, 5, 6, 7], batch: 50ms}}}
+    ports:
+      - {name: g0, interface: d0, netns: %[1]s, qos: metered}
+      - {name: g1, interface: d1, netns: %[1]s, qos: metered, faults: {loss: 3%%, seed: 5}}
+`, l.sw, at))
+	text := fmt.Sprintf("version: 1\nexport: {to: %q}\nhosts:\n", at)
+	for i, h := range l.hosts {
+		text += fmt.Sprintf("- {name: g%d, netns: %s, interface: eth0, address: 10.0.0.%d/24, rate: 40Mbps, congestion: none, telemetry: {format: none}, base_rtt: 20ms, lossradar: {batch: 50ms}, serve: true}\n", i, h.ns, i+1)
+	}
+	doc := filepath.Join(t.TempDir(), "hosts.yaml")
+	write(t, doc, text)
+	d := launchProgram(t, ghost, filepath.Join(t.TempDir(), "sock"), "-c", doc)
+	d.await()
+	if r := asked(d, &api.TransferReport{}, "--host", "g0", "send", "--to", "10.0.0.2", "--size", "500kB", "-n", "4").Result; r.VerifiedBytes != 2e6 || r.Corrupt != 0 {
+		t.Errorf("g0 sends to g1: %v", r)
+	}
+	atSwitch := func(name, port string) (n int) {
+		for _, c := range show(sw, &api.Counters{}, "losses").Counters {
+			if c.Name == name && c.Port == port {
+				n += int(c.Value)
+			}
+		}
+		return n
+	}
+	atHost := func(name, host string) int {
+		return int(d.metrics()["gswitch_host_"+name+"/"+host])
+	}
+	eventually(t, "all losses are named", func() error {
+		named := map[string]int{}
+		v, err := c.events("loss")
+		if err != nil {
+			return err
+		}
+		for _, e := range v {
+			named[e.Where] += int(e.Packets)
+		}
+		for _, g := range []string{"g0", "g1"} {
+			up := atHost("lossradar_sent_frames_total", g) - atSwitch("lossradar_arrived_frames_total", g)
+			down := atSwitch("lossradar_sent_frames_total", g) - atHost("lossradar_arrived_frames_total", g)
+			if named[g+">s1"] != up || named["s1>"+g] != down {
+				return fmt.Errorf("%s: the link misses %d up and %d down, %v are named", g, up, down, named)
+			}
+		}
+		if sent := atSwitch("lossradar_sent_frames_total", "g1"); sent < 2000 || named["s1>g1"] < sent/50 {
+			return fmt.Errorf("of %d frames to g1 %d are named as lost", sent, named["s1>g1"])
+		}
+		return nil
+	})
+	d.stop(l.hosts[0].ns, l.hosts[1].ns)
+	sw.stop(l.sw)
+}

@@ -57,8 +57,9 @@ type ClockView struct {
 	Time     Time
 	State    string // in a word
 	Identity uint64
-	Depth    int // hops that the last message made
-	Parent   int // port that is accepted now; -1: none
+	Depth    int   // hops that the last message made
+	Hop      int64 // uncertainty that a hop adds in ns; 0: it is measured
+	Parent   int   // port that is accepted now; -1: none
 	Turned   bool
 	Awaits   bool // the configuration leaves it to a controller whom it follows
 }

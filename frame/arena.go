@@ -93,15 +93,6 @@ func (a *Arena) ChunkAddr(r Ref) uint64 { return uint64(r) << a.shift }
 // RefOf returns the frame whose chunk holds the arena offset addr.
 func (a *Arena) RefOf(addr uint64) Ref { return Ref(addr >> a.shift) }
 
-// Touch reads the byte at the arena offset addr and both lines of its frame's
-// Meta, for the sake of the cache. The lines of a vector arrive one after the
-// other when the stages wait for each, and together when all are asked for
-// first; those of the headers come from another core.
-func (a *Arena) Touch(addr uint64) byte {
-	m := &a.meta[addr>>a.shift]
-	return a.mem[addr] ^ m.Class ^ byte(m.Pool)
-}
-
 // Adopt makes r, just received into the arena offset addr, a frame of n
 // materialised bytes. Everything else in its Meta is cleared.
 func (a *Arena) Adopt(addr uint64, n int) Ref {

@@ -126,6 +126,62 @@ func TestDepotMovesChunksBetweenPools(t *testing.T) {
 	}
 }
 
+// Chunks that are taken and given back together have one owner each, fail where
+// one by one would, and count as many allocations.
+func TestPoolInBulk(t *testing.T) {
+	a := MustArena(8*depotBatch, 256, 0)
+	d := NewDepot(a)
+	p, other := d.NewPool(a), d.NewPool(a)
+	rnd := NewRand(1)
+	var live []Ref
+	owned := make([]bool, a.Chunks())
+	script := []Misses{{20, 2}, {300, 1}}
+	p.FailAt([]Misses{script[0], script[1]})
+	failed := 0
+	for range 20_000 {
+		out := make([]Ref, 1+rnd.Uint32n(100))
+		if rnd.Uint32n(2) == 0 {
+			before := p.Asked()
+			n := p.AllocAll(out)
+			asked := p.Asked() - before
+			if n < len(out) {
+				failed++
+				asked--
+			}
+			if asked != uint64(n) {
+				t.Fatalf("%d of %d chunks, and %d allocations", n, len(out), asked)
+			}
+			for _, r := range out[:n] {
+				if owned[r] {
+					t.Fatalf("chunk %d has two owners", r)
+				}
+				owned[r] = true
+			}
+			live = append(live, out[:n]...)
+			continue
+		}
+		n := min(len(live), len(out))
+		to := p
+		if rnd.Uint32n(2) == 0 {
+			to = other
+		}
+		for _, r := range live[:n] {
+			owned[r] = false
+		}
+		to.FreeChunks(live[:n])
+		live = live[n:]
+		if p.Available() > PoolKeeps || other.Available() > PoolKeeps {
+			t.Fatalf("pools keep %d and %d chunks", p.Available(), other.Available())
+		}
+		if p.Available()+other.Available()+d.Free()+len(live) != a.Chunks() {
+			t.Fatalf("%d chunks in pools, %d in the depot, %d live", p.Available()+other.Available(), d.Free(), len(live))
+		}
+	}
+	if failed < 3 || p.Failed() != uint64(failed) {
+		t.Errorf("%d calls failed, %d allocations", failed, p.Failed())
+	}
+}
+
 func TestFIFOKeepsOrder(t *testing.T) {
 	a := MustArena(4, 256, 0)
 	var q FIFO

@@ -22,7 +22,8 @@ import (
 // the objects of the node that is there, as far as both have them in the same
 // place, and others are made new.
 //
-//	regions  count, of each: type, elements; then the contents of each
+//	regions  count, of each: type, twice the elements, plus 1 if it is blank; then the
+//	         contents of each that is not
 //	frames   count, of each: number, Meta, length, bytes
 //	types    count, of each: name, size
 //	where the types begin, 8 bytes, big-endian
@@ -37,6 +38,23 @@ type Imager struct {
 	// Those to an Arena, a Pool or a Depot are always.
 	Kept []reflect.Type
 
+	// Known are pointers to what belongs to the program, in an order that the program has
+	// always: an image says which one of them a pointer is.
+	Known []any
+
+	// Types are those of objects that a node may come to have, which one that was just made
+	// does not.
+	Types []reflect.Type
+
+	// Remade are types of functions that objects lack which are made new: who restores an
+	// image makes them, too.
+	Remade []reflect.Type
+
+	// Blank is memory whose contents are no part of an image. Where it is restored anew it
+	// is zero. BlankLimit is how many bytes of it there may be in an image.
+	Blank      [][]byte
+	BlankLimit uint64
+
 	// Bytes returns how many bytes of a frame are part of an image, from its
 	// front: the rest is zero when it is restored.
 	Bytes func(frame []byte) int
@@ -50,7 +68,8 @@ type Imager struct {
 type region struct {
 	at unsafe.Pointer
 	*layout
-	n int
+	n     int
+	blank bool
 }
 
 func (r *region) end() uintptr { return uintptr(r.at) + r.t.Size()*uintptr(r.n) }
@@ -76,7 +95,7 @@ func (im *Imager) reach(root any) (*graph, error) {
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return nil, fmt.Errorf("an image is taken of what a pointer leads to, not of %T", root)
 	}
-	g := &graph{layouts: newLayouts(im.Kept), refs: map[Ref]bool{}, maps: map[unsafe.Pointer]bool{}, seen: map[region]bool{}}
+	g := &graph{layouts: newLayouts(im), refs: map[Ref]bool{}, maps: map[unsafe.Pointer]bool{}, seen: map[region]bool{}}
 	g.meet(v.UnsafePointer(), g.of(v.Type().Elem()), 1)
 	for len(g.todo) > 0 {
 		r := g.todo[len(g.todo)-1]
@@ -92,7 +111,7 @@ func (im *Imager) reach(root any) (*graph, error) {
 
 // meet notes memory that a pointer leads to.
 func (g *graph) meet(at unsafe.Pointer, l *layout, n int) {
-	if r := (region{at, l, n}); at != nil && n > 0 && l.t.Size() > 0 && !g.seen[r] {
+	if r := (region{at: at, layout: l, n: n}); at != nil && n > 0 && l.t.Size() > 0 && !g.seen[r] {
 		g.seen[r] = true
 		g.regions, g.todo = append(g.regions, r), append(g.todo, r)
 	}
@@ -179,6 +198,23 @@ func (g *graph) merge() error {
 	return nil
 }
 
+// blanks notes which regions have contents that are no part of an image.
+func (g *graph) blanks(memory [][]byte) {
+	for _, b := range memory {
+		if len(b) == 0 {
+			continue
+		}
+		at := unsafe.Pointer(unsafe.SliceData(b))
+		if uintptr(at) < uintptr(g.regions[0].at) {
+			continue
+		}
+		n, offset := g.find(at)
+		if r := &g.regions[n]; r.t.Kind() == reflect.Uint8 && uintptr(at)+uintptr(len(b)) <= r.end() && offset == 0 {
+			r.blank = true
+		}
+	}
+}
+
 // find returns the region in which an address lies, and its offset there.
 func (g *graph) find(at unsafe.Pointer) (n int, offset uintptr) {
 	n, found := slices.BinarySearchFunc(g.regions, uintptr(at), func(r region, at uintptr) int { return cmp.Compare(uintptr(r.at), at) })
@@ -205,21 +241,32 @@ func (im *Imager) Append(b []byte, root any, pool *Pool) ([]byte, error) {
 		return b, err
 	}
 	w := &imageWriter{graph: g, types: map[*layout]uint64{}, maps: map[unsafe.Pointer]uint64{}}
+	g.blanks(im.Blank)
 	room := uintptr(0)
 	for i := range g.regions {
-		room += g.regions[i].t.Size() * uintptr(g.regions[i].n)
+		if r := &g.regions[i]; !r.blank {
+			room += r.t.Size() * uintptr(r.n)
+		}
 	}
 	w.b = slices.Grow(b, int(room+room/4))
 	w.uvarint(uint64(len(g.regions)))
 	for i := range g.regions {
-		w.uvarint(w.typeOf(g.regions[i].layout))
-		w.uvarint(uint64(g.regions[i].n))
+		r := &g.regions[i]
+		w.uvarint(w.typeOf(r.layout))
+		blank := uint64(0)
+		if r.blank {
+			blank = 1
+		}
+		w.uvarint(uint64(r.n)<<1 | blank)
 	}
 	first, _ := g.find(reflect.ValueOf(root).UnsafePointer())
 	w.uvarint(uint64(first))
 	for i := range g.regions {
 		r := &g.regions[i]
-		if r.shape == plainShape {
+		switch {
+		case r.blank:
+			continue
+		case r.shape == plainShape:
 			w.bytes(r.at, r.t.Size()*uintptr(r.n))
 			continue
 		}
@@ -309,11 +356,14 @@ func (w *imageWriter) value(at unsafe.Pointer, l *layout) {
 			w.value(boxed(v.Elem()), x)
 		}
 	case keptShape:
-		there := byte(0)
-		if *(*unsafe.Pointer)(at) != nil {
+		there := uint64(0)
+		if p := *(*unsafe.Pointer)(at); p != nil {
 			there = 1
+			if i := w.numberOf(l.t, p); i >= 0 {
+				there = uint64(i) + 2
+			}
 		}
-		w.b = append(w.b, there)
+		w.uvarint(there)
 	}
 }
 

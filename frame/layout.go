@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
+	"unsafe"
 )
 
 // How an image reads and writes values of a type.
@@ -49,15 +51,29 @@ type layouts struct {
 	byType map[reflect.Type]*layout
 	byName map[string]*layout
 	kept   map[reflect.Type]bool
+	known  []reflect.Value // pointers
+	remade []reflect.Type
 }
 
-func newLayouts(kept []reflect.Type) *layouts {
+func newLayouts(im *Imager) *layouts {
 	ls := &layouts{byType: map[reflect.Type]*layout{}, byName: map[string]*layout{}, kept: map[reflect.Type]bool{
-		reflect.TypeFor[*Arena](): true, reflect.TypeFor[*Pool](): true, reflect.TypeFor[*Depot](): true}}
-	for _, t := range kept {
+		reflect.TypeFor[*Arena](): true, reflect.TypeFor[*Pool](): true, reflect.TypeFor[*Depot](): true}, remade: im.Remade}
+	for _, t := range im.Kept {
 		ls.kept[t] = true
 	}
+	for _, p := range im.Known {
+		v := reflect.ValueOf(p)
+		ls.known, ls.kept[v.Type()] = append(ls.known, v), true
+	}
+	for _, t := range im.Types {
+		ls.of(t)
+	}
 	return ls
+}
+
+// numberOf returns which of what is known a pointer leads to, -1 if it is none of it.
+func (ls *layouts) numberOf(t reflect.Type, p unsafe.Pointer) int {
+	return slices.IndexFunc(ls.known, func(v reflect.Value) bool { return v.Type() == t && v.UnsafePointer() == p })
 }
 
 // typeName names a type so that no other of a program has the same name, but for

@@ -92,6 +92,23 @@ func (p *Pool) Alloc() Ref {
 	return r
 }
 
+// AllocAll takes as many free chunks as there are, up to len(out), and returns
+// how many: each as by Alloc.
+func (p *Pool) AllocAll(out []Ref) int {
+	if n := len(p.free) - len(out); n >= 0 && p.failAt == 0 {
+		copy(out, p.free[n:])
+		p.free = p.free[:n]
+		p.asked += uint64(len(out))
+		return len(out)
+	}
+	for i := range out {
+		if out[i] = p.Alloc(); out[i] == Nil {
+			return i
+		}
+	}
+	return len(out)
+}
+
 // Free returns the frame r, with all chunks chained to it.
 func (p *Pool) Free(r Ref) {
 	for r != Nil {
@@ -108,6 +125,14 @@ func (p *Pool) Free(r Ref) {
 func (p *Pool) FreeChunk(r Ref) {
 	p.free = append(p.free, r)
 	if p.depot != nil && len(p.free) > PoolKeeps {
+		p.depot.give(p, depotBatch)
+	}
+}
+
+// FreeChunks is FreeChunk for several.
+func (p *Pool) FreeChunks(v []Ref) {
+	p.free = append(p.free, v...)
+	for p.depot != nil && len(p.free) > PoolKeeps {
 		p.depot.give(p, depotBatch)
 	}
 }

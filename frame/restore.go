@@ -43,7 +43,7 @@ func (im *Imager) Restore(b []byte, root any, pool *Pool) error {
 		return err
 	}
 	r := &imageReader{graph: g, pool: pool, b: b, used: map[unsafe.Pointer]bool{}}
-	first := r.head()
+	first := r.head(im.BlankLimit)
 	if r.err != nil {
 		return r.err
 	}
@@ -111,8 +111,9 @@ func (r *imageReader) uvarint(most uint64) uint64 {
 // mostOf bounds counts of what is at least a byte each.
 func (r *imageReader) mostOf() uint64 { return uint64(len(r.b)) + 1 }
 
-// head reads types and regions, and returns which region the root is.
-func (r *imageReader) head() int {
+// head reads types and regions, of which so many bytes may be blank, and returns which
+// region the root is.
+func (r *imageReader) head(blanks uint64) int {
 	whole, at := r.b, uint64(0)
 	if len(whole) >= 8 {
 		at = binary.BigEndian.Uint64(whole[len(whole)-8:])
@@ -137,9 +138,16 @@ func (r *imageReader) head() int {
 	r.b = whole[:at]
 	for n := r.uvarint(r.mostOf()); n > 0 && r.err == nil; n-- {
 		t := r.uvarint(uint64(len(r.types)))
-		count := r.uvarint(r.mostOf())
-		if r.err == nil {
-			r.to = append(r.to, region{nil, r.types[t], int(count)})
+		count := r.uvarint(1 << 40)
+		if blank := count&1 != 0; r.err == nil {
+			if blank && (r.types[t].t.Kind() != reflect.Uint8 || count>>1 > blanks) || !blank && count>>1 >= r.mostOf() {
+				r.damaged()
+				return 0
+			}
+			if blank {
+				blanks -= count >> 1
+			}
+			r.to = append(r.to, region{layout: r.types[t], n: int(count >> 1), blank: blank})
 		}
 	}
 	return int(r.uvarint(uint64(len(r.to))))
@@ -147,6 +155,9 @@ func (r *imageReader) head() int {
 
 func (r *imageReader) region(i int, p pass) {
 	x := &r.to[i]
+	if x.blank {
+		return
+	}
 	if x.shape == plainShape {
 		if b := r.take(uint64(x.t.Size()) * uint64(x.n)); p == setting && b != nil {
 			copy(unsafe.Slice((*byte)(x.at), len(b)), b)
@@ -251,8 +262,10 @@ func (r *imageReader) value(at unsafe.Pointer, l *layout, p pass) {
 	case ifaceShape:
 		r.iface(at, l, p)
 	case keptShape:
-		if there := r.take(1); p == setting && there != nil && there[0] == 1 {
+		if there := r.uvarint(uint64(len(r.known)) + 2); p == setting && there == 1 {
 			r.keep(at, l)
+		} else if p == setting && there > 1 {
+			r.name(at, l, int(there-2))
 		}
 	}
 }
@@ -262,7 +275,7 @@ func (r *imageReader) value(at unsafe.Pointer, l *layout, p pass) {
 func (r *imageReader) keep(at unsafe.Pointer, l *layout) {
 	p := (*unsafe.Pointer)(at)
 	switch {
-	case *p != nil:
+	case *p != nil || slices.Contains(r.remade, l.t):
 	case l.t == reflect.TypeFor[*Pool]():
 		*p = unsafe.Pointer(r.pool)
 	case l.t == reflect.TypeFor[*Arena]():
@@ -270,6 +283,15 @@ func (r *imageReader) keep(at unsafe.Pointer, l *layout) {
 	default:
 		r.err = errors.Join(r.err, fmt.Errorf("the image needs a %v that the node does not have", l))
 	}
+}
+
+// name makes a pointer the one to what is known.
+func (r *imageReader) name(at unsafe.Pointer, l *layout, i int) {
+	if v := r.known[i]; v.Type() == l.t {
+		*(*unsafe.Pointer)(at) = v.UnsafePointer()
+		return
+	}
+	r.damaged()
 }
 
 func inside(at unsafe.Pointer, offset uintptr, p pass) unsafe.Pointer {

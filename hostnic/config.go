@@ -133,6 +133,12 @@ type ReceiveConfig struct {
 	XON    uint32 // and to go on at or below this; 0 = XOFF/2
 }
 
+// Placer takes the payload of packets in the order of their arrival, with the number of each
+// in its direction. The bytes are its own only during the call.
+type Placer interface {
+	Place(qpn uint32, packet uint64, payload []byte)
+}
+
 // QPConfig describes a queue pair.
 type QPConfig struct {
 	RemoteAddr netip.Addr
@@ -175,11 +181,9 @@ type QPConfig struct {
 	// messages or RDMA operations.
 	Frames *FramesConfig
 
-	// Place takes the payload of each packet that is new, in the order of
-	// arrival, with the number of the packet in its direction. The bytes are
-	// its own only during the call. nil: they are counted and forgotten, as
-	// in virtual time.
-	Place func(qpn uint32, packet uint64, payload []byte)
+	// Place takes the payload of each packet that is new; nil: it is counted and
+	// forgotten, as in virtual time.
+	Place Placer
 
 	// Segment paces bursts of this many payload bytes instead of frames, and
 	// takes one RTT sample per burst; 0 paces frames (TIMELY 4.2.1).

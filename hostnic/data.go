@@ -132,7 +132,7 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 	}
 	if v.Deliver {
 		if q.place != nil && !n.cfg.Virtual {
-			q.place(q.qpn, seq, b[head:][:size])
+			q.place.Place(q.qpn, seq, b[head:][:size])
 		}
 		n.deliver(now, q, seq, size, k.kind, &v)
 	} else if v.Duplicate {

@@ -36,13 +36,29 @@ type Feature struct {
 	// in the document of a host, and in hosts of a scenario. nil: documents cannot
 	// turn the feature on.
 	Section func() Section
+	// Decode is the inverse of Call.Encode; nil: nobody calls the feature.
+	Decode func(b []byte) (Call, error)
+
+	// Unimaged is why no image of a host that has the feature can be taken; empty: one can.
+	Unimaged string
+
 	// Daemons tells that the section stands in documents of daemons alone: a scenario
 	// turns the feature on in another way, for all nodes together.
 	Daemons bool
 	// Stamps tells that the feature wants frames of PTP to bear Meta.Stamp.
 	Stamps bool
+	// Before is how many bytes Instance.Leaves puts before a frame at most.
+	Before int
 	// Doc describes the section, in one sentence.
 	Doc string
+}
+
+// Call is what a program asks of a feature, between two steps of the host. What it does
+// follows from what Encode writes, so that a record of the host holds it.
+type Call interface {
+	Encode(b []byte) []byte
+	// Do carries it out; state is Instance.State.
+	Do(now frame.Time, state any)
 }
 
 // Section is how documents write the options of a feature: a pointer to a struct
@@ -78,11 +94,19 @@ type Instance struct {
 	// Receive gets the frames of the protocols that the feature takes, which are
 	// parsed, and are its own from then on. Their vector has been dealt with.
 	Receive func(now frame.Time, v []frame.Ref)
+	// Unwrap is shown all frames as they arrive, before they are parsed: it may take off
+	// what the neighbour put before them for the link alone. Arrives is shown the same
+	// ones next, in the same order.
+	Unwrap func(now frame.Time, v []frame.Ref)
 	// Arrives is shown all frames that arrive, parsed, before they are dealt with.
 	Arrives func(now frame.Time, v []frame.Ref)
 	// Departs is shown the frames that the NIC sends, with Meta.Depart as the link
 	// has it. What it writes into them leaves with them, their length stays.
 	Departs func(now frame.Time, v []frame.Ref)
+	// Leaves is shown each frame that starts on the link at t, parsed, before its length
+	// there is known: it may change it, and put something before it for the link alone.
+	// Paces of queue pairs do not count that.
+	Leaves func(t frame.Time, r frame.Ref)
 	// Ready returns the classes of which Next may have a frame, and Next the next
 	// one of given classes, or Nil. They are asked when the link is free: of a class
 	// the frames leave in turn with data of queue pairs. NIC.Offer tells that there
@@ -105,6 +129,8 @@ type Stages uint8
 const (
 	AtArrives Stages = 1 << iota // Instance.Arrives
 	AtDeparts                    // Instance.Departs
+	AtUnwrap                     // Instance.Unwrap
+	AtLeaves                     // Instance.Leaves
 )
 
 // Options are the options of features, by the name of each, in a type of its
@@ -171,9 +197,9 @@ type running struct {
 // arc is the way of frames through the stages of features: a bit for the index
 // of each feature that has them in NIC.features.
 type arc struct {
-	takes, arrives, departs uint32
-	taken                   uint32     // have frames of the vector that arrives
-	due                     frame.Time // when Instance.Advance is called
+	takes, arrives, departs, unwraps, leaves uint32
+	taken                                    uint32     // have frames of the vector that arrives
+	due                                      frame.Time // when Instance.Advance is called
 	// shown is a copy of what features are shown, so that the vectors of callers
 	// stay on their stacks.
 	shown []frame.Ref
@@ -214,6 +240,29 @@ func (n *NIC) adoptFeatures() {
 		if stages&AtDeparts != 0 {
 			n.arc.departs |= bit
 		}
+		if stages&AtUnwrap != 0 {
+			n.arc.unwraps |= bit
+		}
+		if stages&AtLeaves != 0 {
+			n.arc.leaves |= bit
+		}
+	}
+}
+
+// unwrap shows features a vector as it arrives.
+func (n *NIC) unwrap(now frame.Time, v []frame.Ref) {
+	n.arc.shown = append(n.arc.shown[:0], v...)
+	for m := n.arc.unwraps; m != 0; m &= m - 1 {
+		n.features[bits.TrailingZeros32(m)].Unwrap(now, n.arc.shown)
+	}
+}
+
+// showLeaving shows features a frame that starts on the link at t.
+func (n *NIC) showLeaving(t frame.Time, r frame.Ref) {
+	n.arc.shown = append(n.arc.shown[:0], r)
+	n.parser.Parse(n.arena, n.arc.shown)
+	for m := n.arc.leaves; m != 0; m &= m - 1 {
+		n.features[bits.TrailingZeros32(m)].Leaves(t, r)
 	}
 }
 

@@ -68,6 +68,34 @@ func TestPausedRepliesAreBounded(t *testing.T) {
 	p.drained()
 }
 
+// A neighbour that pauses all classes leaves half of the chunks all the same, and each
+// class has some of the other half.
+func TestPausedRepliesOfAllClassesAreBounded(t *testing.T) {
+	g := newRig(t, 1024, 256)
+	p := newPairOn(t, g, func(_ int, c *Config) { c.PFC, c.PFCClasses = true, 0xff })
+	p.b.flow.Receive(0, 0xff, [8]uint16{0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff})
+	p.b.updatePaused(0)
+	waiting := 0
+	for class := range uint8(8) {
+		for range 1000 {
+			r := p.pool.New(make([]byte, wire.MinFrame))
+			if r == frame.Nil {
+				t.Fatalf("replies took all chunks: %d wait", waiting)
+			}
+			p.b.queueReply(0, r, class)
+		}
+		n := p.b.replies.fifo[class].Len()
+		if waiting += n; n == 0 {
+			t.Errorf("nothing of class %d waits", class)
+		}
+	}
+	if waiting != p.b.replies.frames || waiting > 512 || waiting < 500 {
+		t.Errorf("%d replies wait of 1024 chunks", waiting)
+	}
+	p.b.flush(&p.b.replies)
+	p.drained()
+}
+
 // recorded is a frame that was seen.
 type recorded struct {
 	bytes []byte

@@ -193,7 +193,7 @@ func TestSecondLoopDeliversEveryByte(t *testing.T) {
 		qa, _ := p.connect(func(c *QPConfig) {
 			rc3(transport.Crossing(seed % 3))(c)
 			c.CC, c.InitialPSN = factory(t, "aimd", nil), 0xfffff0
-			c.Place = func(_ uint32, packet uint64, payload []byte) { copy(got[packet*1000:], payload) }
+			c.Place = placeFunc(func(_ uint32, packet uint64, payload []byte) { copy(got[packet*1000:], payload) })
 		})
 		must(t, p.a.SendBytes(0, qa, data, 1))
 		p.run(2 * frame.Second)

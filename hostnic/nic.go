@@ -43,7 +43,7 @@ type NIC struct {
 	plain      frame.FIFO // frames without a queue pair that take turns with data
 	plainTurn  bool
 	replies    queues
-	maxReplies int // in each of them
+	maxReplies int // in one of them, if the others are empty
 	classes    [8]class
 	ready      [2]uint8  // classes with lanes that may send now, by their order
 	sources    []sending // features with frames of their own

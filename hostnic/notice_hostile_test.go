@@ -47,8 +47,15 @@ func TestNoticesOfWhoDoesNotSeeTheFlow(t *testing.T) {
 	if c := p.a.Counts(); rate() != 100e9 || c.Notices != 0 || c.NoticesUnknown != 1<<10+18 {
 		t.Errorf("guessed notices leave %g bit/s; %d were taken, %d were not", rate(), c.Notices, c.NoticesUnknown)
 	}
-	// Who does see them has it at a rate at which it goes on.
-	if tell(port, remote); rate() != 100e9/10_000 {
-		t.Errorf("a forged notice leaves %g bit/s", rate())
+	// Who does see them has it at a rate at which it goes on: a message that is under way
+	// arrives, and none of its frames is sent again.
+	must(t, p.a.SendMessage(0, victim, 3<<20, 1))
+	p.run(20 * frame.Microsecond)
+	if tell(port, remote); rate() != 100e9/10_000 || p.a.Completed() != 0 {
+		t.Errorf("a forged notice leaves %g bit/s; %d messages have arrived before", rate(), p.a.Completed())
+	}
+	p.run(2 * frame.Second)
+	if done := take(p.a); len(done) != 1 || done[0].Status != StatusOK || done[0].Bytes != 3<<20 || p.a.Counts().Retransmissions != 0 || rate() != 100e9 {
+		t.Errorf("after a forged notice: %+v at %g bit/s, counts %+v", done, rate(), p.a.Counts())
 	}
 }

@@ -53,7 +53,7 @@ type queuePair struct {
 	peer     address
 	local    address
 	codec    inband.Codec
-	place    func(qpn uint32, packet uint64, payload []byte)
+	place    Placer
 	reply    template
 
 	waits uint64 // its part of the class's
@@ -69,7 +69,7 @@ type queuePair struct {
 	ccName       string
 	framesMemory *frames // kept for the next use
 
-	_ [40]byte // to whole cache lines, which the next one in memory does not share
+	_ [32]byte // to whole cache lines, which the next one in memory does not share
 }
 
 // QPStats is what a queue pair counted.

@@ -8,8 +8,9 @@ import (
 
 // queues hold frames that wait for the link, by class.
 type queues struct {
-	fifo  [8]frame.FIFO
-	ready uint8 // classes with frames
+	fifo   [8]frame.FIFO
+	ready  uint8 // classes with frames
+	frames int   // of all
 }
 
 func (q *queues) init() {
@@ -21,12 +22,14 @@ func (q *queues) init() {
 func (q *queues) push(a *frame.Arena, r frame.Ref, class uint8) {
 	q.fifo[class].Push(a, r)
 	q.ready |= 1 << class
+	q.frames++
 }
 
 // pop takes the oldest frame of a class that has some.
 func (q *queues) pop(a *frame.Arena, class int) frame.Ref {
 	f := &q.fifo[class]
 	r := f.Pop(a)
+	q.frames--
 	if f.Len() == 0 {
 		q.ready &^= 1 << class
 	}
@@ -42,7 +45,8 @@ func (n *NIC) flush(q *queues) {
 
 // repliesShare is the part of the chunks that the replies of a class may hold:
 // a neighbour that pauses them, while data goes on arriving, must not take them
-// all. Beyond it replies are lost, and later ones tell what they told.
+// all. Those of all classes hold at most twice as much: a class may have as many as
+// all leave of that. Beyond it replies are lost, and later ones tell what they told.
 const repliesShare = 4
 
 // queueReply queues a reply, ahead of the data of its class. It reports whether
@@ -53,7 +57,7 @@ func (n *NIC) queueReply(now frame.Time, r frame.Ref, class uint8) bool {
 	case !n.up:
 		n.drop(r, frame.QueueFlush)
 		return false
-	case n.replies.fifo[class].Len() >= n.maxReplies:
+	case n.replies.fifo[class].Len() >= 2*n.maxReplies-n.replies.frames:
 		n.drop(r, frame.QueueTail)
 		return false
 	}

@@ -10,6 +10,9 @@ import (
 func (n *NIC) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	for len(v) > 0 {
 		k := min(len(v), vector)
+		if n.arc.unwraps != 0 {
+			n.unwrap(now, v[:k])
+		}
 		n.parser.Parse(n.arena, v[:k])
 		if n.arc.arrives != 0 {
 			n.showArriving(now, v[:k])

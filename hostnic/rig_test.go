@@ -223,3 +223,8 @@ func (g *rig) drained() {
 		g.t.Fatalf("%d frames on the links, %d of %d chunks free", len(g.fly), g.pool.Available(), g.pool.Chunks())
 	}
 }
+
+// placeFunc is a Placer.
+type placeFunc func(qpn uint32, packet uint64, payload []byte)
+
+func (f placeFunc) Place(qpn uint32, packet uint64, payload []byte) { f(qpn, packet, payload) }

@@ -393,6 +393,9 @@ func (n *NIC) writePayload(q *queuePair, b []byte, head, payload uint32, data []
 
 // depart puts a frame on the link at t.
 func (n *NIC) depart(t frame.Time, r frame.Ref) {
+	if n.arc.leaves != 0 {
+		n.showLeaving(t, r)
+	}
 	m := n.arena.Meta(r)
 	bytes := m.Wire + n.cfg.Overhead
 	m.Depart, m.TxBytes = t, n.count.LinkBytes

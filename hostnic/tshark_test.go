@@ -37,13 +37,13 @@ func talk(t *testing.T, v6 bool, mode *transport.Kind, telem inband.Mode) (frame
 	qa, _ := p.connect(func(c *QPConfig) {
 		c.Transport = transport.Config{Recovery: mode, Cap: 40, RTOHigh: 100 * frame.Microsecond}
 		c.INT = telem
-		c.Place = func(_ uint32, packet uint64, b []byte) {
+		c.Place = placeFunc(func(_ uint32, packet uint64, b []byte) {
 			if placed[packet] {
 				t.Errorf("%v: packet %d placed twice", mode, packet)
 			}
 			placed[packet] = true
 			copy(got[packet*1000:], b)
-		}
+		})
 	})
 	p.lose = func(m *frame.Meta, b []byte) bool {
 		frames = append(frames, bytes.Clone(b))

@@ -79,7 +79,7 @@ func TestWritesOnRealFrames(t *testing.T) {
 	got := make([]byte, 0, len(data))
 	qa, _ := p.connect(func(c *QPConfig) {
 		c.Writes = true
-		c.Place = func(_ uint32, _ uint64, b []byte) { got = append(got, b...) }
+		c.Place = placeFunc(func(_ uint32, _ uint64, b []byte) { got = append(got, b...) })
 	})
 	must(t, p.a.SendBytes(0, qa, data, 1))
 	p.run(frame.Millisecond)

@@ -148,41 +148,70 @@ func network(p netip.Prefix) (addr, mask uint32) {
 // Rules returns what the classifier was made of.
 func (c *Classifier) Rules() []Rule { return c.rules }
 
-// Match returns the rules that a parsed frame matches, a bit for each; 0 if the
-// frame is one that is never copied, or one that contradicts itself. b is its first
-// chunk.
-func (c *Classifier) Match(m *frame.Meta, b []byte) uint64 {
+// vector is how many frames MatchAll takes at most.
+const vector = 64
+
+// MatchAll is Match for a vector of at most 64 parsed frames: it writes what each of them
+// matches to hits, and returns what any of them does. All frames go through one loop, so
+// that the processor looks several up at once.
+func (c *Classifier) MatchAll(a *frame.Arena, v []frame.Ref, hits *[vector]uint64) (any uint64) {
 	const other = frame.HasTunnel | frame.IsMACControl | frame.IsFragment
-	if m.Flags&(frame.HasIPv4|other) != frame.HasIPv4 || m.Reason != frame.Keep {
-		return c.general(m, b)
+	one := sample{others: ^uint64(0)}
+	if len(c.samples) > 0 {
+		one = c.samples[0]
 	}
-	hit := c.outer[m.Proto] & c.dscp[m.DSCP&63]
-	l3 := int(m.L3)
-	if hit == 0 || len(b) < l3+wire.IPv4Len {
-		return 0
+	seldom := c.roce | c.rest | c.never
+	for i, r := range v[:min(len(v), vector)] {
+		m, b := a.Meta(r), a.Bytes(r)
+		if m.Flags&(frame.HasIPv4|other) != frame.HasIPv4 || m.Reason != frame.Keep {
+			hit := c.Match(m, b)
+			hits[i] = hit
+			any |= hit
+			continue
+		}
+		hit := c.outer[m.Proto] & c.dscp[m.DSCP&63]
+		l3 := int(m.L3)
+		if hit == 0 || len(b) < l3+wire.IPv4Len {
+			hits[i] = 0
+			continue
+		}
+		id := binary.BigEndian.Uint16(b[l3+4:])
+		if id&one.mask != one.value {
+			hit &= one.others
+		}
+		if len(c.samples) > 1 {
+			hit = c.sampled(hit, id)
+		}
+		if hit&c.port != 0 {
+			// Most packets have no port that anybody wants, nor one that looks like it.
+			if (c.wanted>>(m.SrcPort&63)|c.wanted>>(m.DstPort&63))&1 == 0 {
+				hit &^= c.port
+			} else {
+				hit = c.byPort(hit, m.SrcPort, m.DstPort)
+			}
+		}
+		if at := int(m.L4) + 13; hit&c.tcp != 0 {
+			if at < len(b) {
+				hit &= c.flags[b[at]]
+			} else {
+				hit = 0
+			}
+		}
+		if hit&seldom != 0 {
+			hit = c.kept(c.seldom(hit, wire.IPv4(b[l3:]), b, int(m.L4), m.L4 > 0))
+		}
+		hits[i] = hit
+		any |= hit
 	}
-	id := binary.BigEndian.Uint16(b[l3+4:])
+	return any
+}
+
+// sampled takes out the rules of samples that an identification is not of.
+func (c *Classifier) sampled(hit uint64, id uint16) uint64 {
 	for i := range c.samples {
 		if s := &c.samples[i]; id&s.mask != s.value {
 			hit &= s.others
 		}
-	}
-	if hit&c.port != 0 {
-		// Most packets have no port that anybody wants, nor one that looks like it.
-		if (c.wanted>>(m.SrcPort&63)|c.wanted>>(m.DstPort&63))&1 == 0 {
-			hit &^= c.port
-		} else {
-			hit = c.byPort(hit, m.SrcPort, m.DstPort)
-		}
-	}
-	if at := int(m.L4) + 13; hit&c.tcp != 0 {
-		if at >= len(b) {
-			return 0
-		}
-		hit &= c.flags[b[at]]
-	}
-	if hit&(c.roce|c.rest|c.never) != 0 {
-		return c.kept(c.seldom(hit, wire.IPv4(b[l3:]), b, int(m.L4), m.L4 > 0))
 	}
 	return hit
 }
@@ -205,8 +234,10 @@ func (c *Classifier) kept(hit uint64) uint64 {
 	return hit
 }
 
-// general is Match for any frame.
-func (c *Classifier) general(m *frame.Meta, b []byte) uint64 {
+// Match returns the rules that a parsed frame matches, a bit for each; 0 if the
+// frame is one that is never copied, or one that contradicts itself. b is its first
+// chunk.
+func (c *Classifier) Match(m *frame.Meta, b []byte) uint64 {
 	switch {
 	case m.Reason != frame.Keep:
 		return 0
@@ -229,15 +260,10 @@ func (c *Classifier) headers(view uint64, b []byte, l3, l4 int) uint64 {
 		return 0
 	}
 	ip := wire.IPv4(b[l3:])
-	hit := view & c.proto[ip.Proto()] & c.dscp[ip.DSCP()]
-	for i := range c.samples {
-		if s := &c.samples[i]; ip.ID()&s.mask != s.value {
-			hit &= s.others
-		}
-	}
-	transport := l4 > 0 && ip.FlagsOffset()&wire.IPv4OffsetMask == 0 && len(b) >= l4+wire.UDPLen
+	hit := c.sampled(view&c.proto[ip.Proto()]&c.dscp[ip.DSCP()], ip.ID())
+	transport := l4 > 0 && ip.FlagsOffset()&wire.IPv4OffsetMask == 0
 	switch {
-	case !transport:
+	case !transport || len(b) < l4+wire.UDPLen:
 		hit &^= c.port
 	case hit&c.port != 0:
 		hit = c.byPort(hit, wire.UDP(b[l4:]).SrcPort(), wire.UDP(b[l4:]).DstPort())

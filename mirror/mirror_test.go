@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"encoding/hex"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
@@ -81,10 +82,14 @@ func TestRules(t *testing.T) {
 			if why != frame.Keep {
 				t.Fatalf("%s: %v", p.name, why)
 			}
-			if got := c.Names(c.Match(&m, b)); !slices.Equal(got, p.want) {
-				t.Errorf("%s, in a tunnel: %t: %v, want %v", p.name, tunnel, got, p.want)
+			if got := c.Names(c.Match(&m, b)); !slices.Equal(got, p.want) || c.Match(&m, b) != together(c, b) {
+				t.Errorf("%s, in a tunnel: %t: %v, in a vector %v, want %v", p.name, tunnel, got, c.Names(together(c, b)), p.want)
 			}
 		}
+	}
+	syns, fin := wt.Frame(eth, ip, tcp(wire.TCPSyn, 1, 2)), wt.Frame(eth, ip, tcp(wire.TCPFin, 1, 2))
+	if got := c.Names(together(c, syns, fin, syns)); !slices.Equal(got, []string{"syn", "fin"}) {
+		t.Errorf("a vector matches %v", got)
 	}
 	pause := wt.PFC(wt.MAC(3), 1, 0xffff)
 	m, _ := wt.Parse(pause)
@@ -381,25 +386,28 @@ func TestTracesEnd(t *testing.T) {
 	if v := x.Advance(3 * frame.Second); len(v) != 1 || len(v[0].Hops) != 1 {
 		t.Errorf("%v", v)
 	}
-	// The identification comes round after 78 ms: no loop, another trace.
-	whole, loops := 0, 0
-	for i := range 813 {
-		now := 10*frame.Second + frame.Time(i)*1229*frame.Microsecond
-		for sw := range 5 {
-			x.Add(now, Key{ID: uint16(i % 64 * 1024)}, at(sw, uint8(64-sw), station(sw-1)))
+	// The identification comes round after 78 ms: no loop, another trace, whether the
+	// first one is open still or was finished for want of room.
+	for _, limit := range []int{10, 100} {
+		x := NewTraces(row{}, limit)
+		whole, loops := 0, 0
+		for i := range 813 {
+			now := 10*frame.Second + frame.Time(i)*1229*frame.Microsecond
+			for sw := range 5 {
+				x.Add(now, Key{ID: uint16(i % 64 * 1024)}, at(sw, uint8(64-sw), station(sw-1)))
+			}
+			for _, tr := range x.Advance(now) {
+				whole++
+				loops += len(tr.Loop)
+			}
 		}
-		for _, tr := range x.Advance(now) {
+		for _, tr := range x.Advance(20 * frame.Second) {
 			whole++
 			loops += len(tr.Loop)
 		}
-	}
-	for _, tr := range x.Advance(20 * frame.Second) {
-		whole++
-		loops += len(tr.Loop)
-	}
-	// At most ten traces are open at once here.
-	if whole != 813 || loops != 0 || x.Early == 0 {
-		t.Errorf("%d traces, %d loops, %d early", whole, loops, x.Early)
+		if whole != 813 || loops != 0 || (x.Early == 0) != (limit == 100) {
+			t.Errorf("room for %d: %d traces, %d loops, %d early", limit, whole, loops, x.Early)
+		}
 	}
 }
 
@@ -447,6 +455,26 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// together is what frames of one vector match, all of them.
+func together(c *Classifier, frames ...[]byte) uint64 {
+	a := frame.MustArena(len(frames), 4096, 0)
+	var v []frame.Ref
+	for i, b := range frames {
+		a.SetBytes(frame.Ref(i), b)
+		v = append(v, frame.Ref(i))
+	}
+	wire.NewParser(wire.NewHasher(0, false)).Parse(a, v)
+	var hits [vector]uint64
+	any, each := c.MatchAll(a, v, &hits), uint64(0)
+	for _, h := range hits {
+		each |= h
+	}
+	if any != each {
+		panic("a vector matches what none of its frames does")
+	}
+	return any
+}
+
 func FuzzMatch(f *testing.F) {
 	f.Add(wt.Frame(eth, wt.IPv4("10.0.1.2", "10.0.9.2"), tcp(2, 1, 2)))
 	f.Add(wt.Frame(append([]wt.Layer{eth}, roce(wire.RCAcknowledge, 0x60)...)...))
@@ -459,7 +487,9 @@ func FuzzMatch(f *testing.F) {
 			return
 		}
 		m, _ := wt.Parse(b)
-		c.Match(&m, b)
+		if one, all := c.Match(&m, b), together(c, b); one != all {
+			t.Errorf("it matches %v, in a vector %v", c.Names(one), c.Names(all))
+		}
 	})
 }
 
@@ -511,5 +541,44 @@ func TestTracesAreBounded(t *testing.T) {
 	}
 	if v := x.Advance(50*frame.Second + 2*IdleTime); len(v) != 5 || len(v[0].Hops) != 20 || x.Early != 4 {
 		t.Errorf("%d traces, %d early", len(v), x.Early)
+	}
+}
+
+// With another idle time traces are whole after that. Those that are not yet are told as
+// they would be judged, the newest first, and stay as they were.
+func TestNewest(t *testing.T) {
+	x := NewTraces(row{}, 10)
+	x.Idle = 50 * frame.Millisecond
+	for i := range 5 {
+		h := at(i, uint8(64-i), station(i-1))
+		h.OuterDst = [4]byte{10, 0, 9, 1}
+		x.Add(0, Key{ID: 1}, h)
+	}
+	for i := range 2 {
+		h := at(i, uint8(64-i), station(i-1))
+		h.OuterDst = [4]byte{10, 0, 9, 1}
+		x.Add(frame.Millisecond, Key{ID: 2}, h)
+	}
+	seen := ""
+	x.Newest(func(tr *Trace) bool {
+		seen += fmt.Sprint(tr.Key.ID, len(tr.Hops), tr.Lost, " ")
+		return true
+	})
+	if seen != "2 2 true 1 5 false " {
+		t.Errorf("%q", seen)
+	}
+	first := ""
+	x.Newest(func(tr *Trace) bool { first += fmt.Sprint(tr.Key.ID); return false })
+	if first != "2" {
+		t.Errorf("%q", first)
+	}
+	if v := x.Advance(50*frame.Millisecond - 1); v != nil {
+		t.Errorf("%v", v)
+	}
+	if v := x.Advance(50 * frame.Millisecond); len(v) != 1 || v[0].Key.ID != 1 || len(v[0].Hops) != 5 || v[0].Lost || v[0].Gaps != 0 {
+		t.Errorf("%v", v)
+	}
+	if v := x.Advance(51 * frame.Millisecond); len(v) != 1 || !v[0].Lost {
+		t.Errorf("%v", v)
 	}
 }

@@ -191,8 +191,10 @@ func original(b []byte, k Key, h Hop) (Key, Hop, bool) {
 // that has waited longest is finished early, and so is one that grows too long or
 // too old.
 type Traces struct {
+	// Idle is how long no copy of a packet must have come before its trace is whole:
+	// longer than the slowest way. NewTraces sets the paper's IdleTime.
+	Idle           frame.Time
 	network        Network
-	idle           frame.Time
 	limit          int
 	open           map[Key]*Trace
 	oldest, newest *Trace // by Last
@@ -207,8 +209,7 @@ const MostHops = 1 << 20
 // Hops is how many they have now.
 func (t *Traces) Hops() int { return t.hops }
 
-// IdleTime is how long no copy of a packet must have come before its trace is
-// whole (section 4.2.1): longer than the slowest way.
+// IdleTime is that of the paper (section 4.2.1).
 const IdleTime = frame.Second
 
 // What a trace is at most. A packet comes by 255 hops before its time to live ends,
@@ -222,7 +223,7 @@ const (
 
 // NewTraces returns a collection of at most limit open traces.
 func NewTraces(n Network, limit int) *Traces {
-	return &Traces{network: n, idle: IdleTime, limit: limit, open: map[Key]*Trace{}}
+	return &Traces{network: n, Idle: IdleTime, limit: limit, open: map[Key]*Trace{}}
 }
 
 // Add takes a copy. At of the hop is when it came where the copy has no stamp.
@@ -314,12 +315,24 @@ func (t *Traces) dropped(now frame.Time, tr *Trace, k Key, h Hop) {
 
 // Advance returns the traces that are whole by now.
 func (t *Traces) Advance(now frame.Time) []*Trace {
-	for t.oldest != nil && now-t.oldest.Last >= t.idle {
+	for t.oldest != nil && now-t.oldest.Last >= t.Idle {
 		t.finish(t.oldest)
 	}
 	out := t.out
 	t.out = nil
 	return out
+}
+
+// Newest calls f with the traces that are not whole as they would be judged now, those
+// that a copy came of last first, until it returns false.
+func (t *Traces) Newest(f func(tr *Trace) bool) {
+	for tr := t.newest; tr != nil; tr = tr.earlier {
+		now := &Trace{Key: tr.Key, Hops: slices.Clone(tr.Hops), Last: tr.Last, Dropped: tr.Dropped, Debug: tr.Debug, Probe: tr.Probe, Number: tr.Number}
+		now.judge(t.network)
+		if !f(now) {
+			return
+		}
+	}
 }
 
 func (t *Traces) finish(tr *Trace) {

@@ -23,11 +23,11 @@ type Sender struct {
 	// Back is what a notice needs to find the sender: the packet from its
 	// network header on, as much as is kept of it, and by which port and VLAN
 	// and from which station it came. Without a station the way back is a route.
-	Back [QuoteMax]byte
-	Len  uint8
-	IPv6 bool
-	Port uint16
-	VID  uint16
-	MAC  uint64
-	Told uint16 // the congested port, by which the way back must not go
+	Back  [QuoteMax]byte
+	Len   uint8
+	IPv6  bool
+	Port  uint16
+	VID   uint16
+	MAC   uint64
+	About uint16 // the congested port, by which the way back must not go
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -273,6 +274,28 @@ func TestPayloadIsNotKept(t *testing.T) {
 	for s := l.feed.Next(); s != nil; s = l.feed.Next() {
 		if bytes.Contains(replay.Entries(s), []byte(secret[:8])) {
 			t.Error("the payload stands in the record")
+		}
+	}
+}
+
+// A record of a few hundred bytes that says it is of a terabyte of memory is refused
+// before anything is taken for it.
+func TestRecordsOfMuchMemory(t *testing.T) {
+	for _, c := range []struct{ chunks, chunk int }{{1 << 24, 1 << 16}, {1 << 24, 2048}, {1 << 24, 1 << 9}, {1 << 40, 2048}, {math.MaxInt, math.MaxInt}, {1 << 25, 1}, {0, 2048}, {-1, 2048}, {64, 0}} {
+		var file bytes.Buffer
+		w, err := replay.NewWriter(&file, &replay.Header{Kind: "switch", Document: small, Chunk: c.chunk, Chunks: c.chunks, Headroom: frame.DefaultHeadroom})
+		if err == nil {
+			err = w.Write(replay.NewSegment(nil))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := replay.NewReader(&file)
+		if err == nil {
+			_, err = replay.NewPlayer(in, build)
+		}
+		if err == nil || !strings.Contains(err.Error(), "chunks of") {
+			t.Errorf("%d chunks of %d bytes: %v", c.chunks, c.chunk, err)
 		}
 	}
 }

@@ -24,12 +24,13 @@ const (
 
 // flow is what is known of the frames of a slot.
 type flow struct {
-	keep uint16 // bytes, 0 = the slot was not used
-	tel  telemetry
-	n    uint8  // groups
-	next uint16 // the slot of the frame that came after the last one of this
-	last [groups]uint64
-	step [groups]uint64
+	keep   uint16 // bytes, 0 = the slot was not used
+	tel    telemetry
+	n      uint8  // groups
+	next   uint16 // the slot of the frame that came after the last one of this
+	steady steady // of the encoder
+	want   [groups]uint64
+	step   [groups]uint64
 }
 
 // flows is the state of prediction, the same on both sides.
@@ -49,10 +50,17 @@ const (
 func addWords(a, b uint64) uint64 { return (a&low15 + b&low15) ^ (a^b)&high16 }
 func subWords(a, b uint64) uint64 { return ((a | high16) - b&low15) ^ (a^^b)&high16 }
 
+// advance expects the frame after the one that is expected.
+func (f *flow) advance() {
+	for i := range int(f.n) {
+		f.want[i] = addWords(f.want[i], f.step[i])
+	}
+}
+
 // asExpected reports whether a frame without telemetry is what its flow lets expect: most
 // are.
 func (f *flow) asExpected(g uint64, b []byte, h *headers) bool {
-	if int(f.keep) != h.keep || f.tel.hops != 0 || addWords(f.last[0], f.step[0]) != g {
+	if int(f.keep) != h.keep || f.tel.hops != 0 || f.want[0] != g {
 		return false
 	}
 	b = b[:h.keep]
@@ -66,7 +74,7 @@ func (f *flow) asExpected(g uint64, b []byte, h *headers) bool {
 		if i == sum {
 			v = maskWord(v, h.sum)
 		}
-		if addWords(f.last[i], f.step[i]) != v {
+		if f.want[i] != v {
 			return false
 		}
 		b = b[8:]
@@ -81,7 +89,7 @@ func (f *flow) asExpected(g uint64, b []byte, h *headers) bool {
 	if i == sum {
 		v = maskWord(v, h.sum)
 	}
-	return addWords(f.last[i], f.step[i]) == v
+	return f.want[i] == v
 }
 
 // maskWord is headers.mask for the word in which the checksum is.
@@ -158,10 +166,8 @@ func (e *encoder) frame(out []byte, a *frame.Arena, r frame.Ref) []byte {
 		return e.raw(e.endRun(out), a, r, &h)
 	}
 	next := e.slots[e.at].next
-	if f := &e.slots[next]; e.slots[next].asExpected(geometry(m), b, &h) {
-		for i := range int(f.n) {
-			f.last[i] = addWords(f.last[i], f.step[i])
-		}
+	if f := &e.slots[next]; f.asExpected(geometry(m), b, &h) {
+		f.advance()
 		e.at = next
 		e.run++
 		return out
@@ -182,13 +188,13 @@ func (e *encoder) frame(out []byte, a *frame.Arena, r frame.Ref) []byte {
 	}
 	var wrong uint32
 	for i := range n {
-		want := addWords(f.last[i], f.step[i])
-		if e.now[i] != want {
+		if e.now[i] != f.want[i] {
 			wrong |= 1 << i
-			f.step[i] = subWords(e.now[i], f.last[i])
+			f.step[i] = addWords(f.step[i], subWords(e.now[i], f.want[i]))
 		}
-		f.last[i] = e.now[i]
+		f.want[i] = addWords(e.now[i], f.step[i])
 	}
+	f.steady = f.steadiness(&h, e.to)
 	if slot == next && wrong == 0 { // apart from its telemetry
 		e.run++
 		return out
@@ -211,7 +217,8 @@ func (e *encoder) frame(out []byte, a *frame.Arena, r frame.Ref) []byte {
 func (e *encoder) full(out []byte, slot uint16, n int, h *headers, t telemetry) []byte {
 	f := &e.slots[slot]
 	f.keep, f.n, f.tel = uint16(h.keep), uint8(n), t
-	f.last, f.step = e.now, [groups]uint64{}
+	f.want, f.step = e.now, [groups]uint64{}
+	f.steady = f.steadiness(h, e.to)
 	out = binary.AppendUvarint(append(out, fullCode), uint64(slot))
 	out = append(be.AppendUint64(out, e.now[0]), byte(h.keep), t.kind, t.at, t.hops, t.whole)
 	return append(out, e.b[:h.keep]...)
@@ -280,23 +287,27 @@ func (d *decoder) expected(in *reader, slot uint16, wrong uint64, p *frame.Pool)
 	d.slots[d.at].next, d.at = slot, slot
 	for i := range int(f.n) {
 		if wrong>>i&1 != 0 {
-			f.step[i] = in.sparse()
+			step := in.sparse()
+			f.want[i] = addWords(subWords(f.want[i], f.step[i]), step)
+			f.step[i] = step
 		}
-		f.last[i] = addWords(f.last[i], f.step[i])
 		if i > 0 {
-			be.PutUint64(d.b[8*(i-1):], f.last[i])
+			be.PutUint64(d.b[8*(i-1):], f.want[i])
 		}
 	}
-	return d.finish(in, slot, p)
+	g := f.want[0]
+	f.advance()
+	return d.finish(in, slot, g, p)
 }
 
-// finish makes the frame of a slot, whose bytes are in d.b apart from its telemetry.
-func (d *decoder) finish(in *reader, slot uint16, p *frame.Pool) (frame.Ref, error) {
+// finish makes the frame of a slot, of geometry g, whose bytes are in d.b apart from its
+// telemetry.
+func (d *decoder) finish(in *reader, slot uint16, g uint64, p *frame.Pool) (frame.Ref, error) {
 	f := &d.slots[slot]
 	if in.bad || f.tel.hops > 0 && !d.predict.take(d.rows, slot, f.tel, d.b[:]) {
 		return frame.Nil, errFrame
 	}
-	return build(p, f.last[0], d.b[:f.keep])
+	return build(p, g, d.b[:f.keep])
 }
 
 func (d *decoder) full(in *reader, p *frame.Pool) (frame.Ref, error) {
@@ -311,11 +322,11 @@ func (d *decoder) full(in *reader, p *frame.Pool) (frame.Ref, error) {
 	f := &d.slots[slot]
 	f.keep, f.n, f.step, f.tel = uint16(keep), uint8(1+(keep+7)/8), [groups]uint64{}, t
 	clear(d.b[copy(d.b[:], b):])
-	f.last[0] = g
+	f.want[0] = g
 	for i := 1; i < int(f.n); i++ {
-		f.last[i] = be.Uint64(d.b[8*(i-1):])
+		f.want[i] = be.Uint64(d.b[8*(i-1):])
 	}
-	return d.finish(in, slot, p)
+	return d.finish(in, slot, g, p)
 }
 
 func (d *decoder) raw(in *reader, p *frame.Pool) (frame.Ref, error) {

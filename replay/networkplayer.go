@@ -12,6 +12,14 @@ type NetworkPlayer struct {
 	// Agenda does the first entry of the agenda, and reports whether one was due.
 	Agenda func(now frame.Time) bool
 
+	// Seen, Left and Dropped, if set before the first Run, are called with the frames that
+	// reach a node, before it gets them, with those that it sends, and with those that it
+	// drops. Nodes are numbered as they were added. Who is called keeps no frame.
+	Seen, Left func(now frame.Time, node int, port uint16, v []frame.Ref)
+	Dropped    func(now frame.Time, node int, v []frame.Ref)
+	// Stepped, if set, is called behind each call of a node. Its error ends Run.
+	Stepped func(now frame.Time, node int) error
+
 	p     Player
 	nodes []playedNode
 	at    int // node of the entries
@@ -22,6 +30,7 @@ type NetworkPlayer struct {
 type playedNode struct {
 	frame.Stepper
 	after   func(now frame.Time)
+	tap     dropTap // nil: what it drops is not listed
 	in, out []*cable
 }
 
@@ -43,6 +52,9 @@ func NewNetworkPlayer(in *Reader) (*NetworkPlayer, error) {
 	return &NetworkPlayer{p: Player{Header: &in.Header, Arena: pool.Arena, in: in, pool: pool}, at: -1}, nil
 }
 
+// Header is that of the record.
+func (n *NetworkPlayer) Header() *Header { return n.p.Header }
+
 // Pool is what the nodes allocate from.
 func (n *NetworkPlayer) Pool() *frame.Pool { return n.p.pool }
 
@@ -58,6 +70,38 @@ func (n *NetworkPlayer) Connect(a int, pa uint16, b int, pb uint16) {
 	n.nodes[a].out, n.nodes[b].in = place(n.nodes[a].out, pa, forth), place(n.nodes[b].in, pb, forth)
 	n.nodes[b].out, n.nodes[a].in = place(n.nodes[b].out, pb, back), place(n.nodes[a].in, pa, back)
 }
+
+// Record has a node recorded while the network is replayed, as a node of its own whose
+// record a Player replays. It is called before the first Run; who calls it takes the
+// segments of the feed, and ends the recording.
+func (n *NetworkPlayer) Record(node int, feed *Feed) (*Recorder, error) {
+	x := &n.nodes[node]
+	r, err := NewRecorder(0, x.Stepper, n.p.pool, feed)
+	if err == nil {
+		x.Stepper = byItself{x.Stepper, r}
+	}
+	return r, err
+}
+
+// byItself is a node of a network that is recorded as a node of its own.
+type byItself struct {
+	frame.Stepper
+	r *Recorder
+}
+
+// Receive implements frame.Node.
+func (x byItself) Receive(now frame.Time, port uint16, v []frame.Ref) { x.r.Receive(now, port, v) }
+
+// Transmit implements frame.Node.
+func (x byItself) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
+	return x.r.Transmit(now, port, out)
+}
+
+// Advance implements frame.Node.
+func (x byItself) Advance(now frame.Time) { x.r.Advance(now) }
+
+// SetLink implements frame.Node.
+func (x byItself) SetLink(now frame.Time, port uint16, up bool) { x.r.SetLink(now, port, up) }
 
 // Now returns the instant of the last call.
 func (n *NetworkPlayer) Now() frame.Time { return n.p.now }
@@ -90,6 +134,9 @@ func (n *NetworkPlayer) Run(until frame.Time) error {
 
 func (n *NetworkPlayer) step() error {
 	p := &n.p
+	if n.Dropped != nil && p.step == 0 {
+		n.listDrops()
+	}
 	if err := p.fill(); err != nil {
 		return err
 	}
@@ -121,7 +168,37 @@ func (n *NetworkPlayer) step() error {
 	if err == nil && p.seg.bad {
 		err = p.damaged()
 	}
+	if err == nil && tag&15 != agendaTag {
+		err = n.behind()
+	}
 	return err
+}
+
+// listDrops has the nodes list what they drop.
+func (n *NetworkPlayer) listDrops() {
+	for i := range n.nodes {
+		if tap, ok := n.nodes[i].Stepper.(dropTap); ok {
+			tap.TapDrops(make([]frame.Ref, 0, mostDrops))
+			n.nodes[i].tap = tap
+		}
+	}
+}
+
+// behind tells of what a call of a node did.
+func (n *NetworkPlayer) behind() error {
+	if x := n.node(); x.tap != nil {
+		v := x.tap.TakeDrops()
+		if len(v) > 0 {
+			n.Dropped(n.p.now, n.at, v)
+		}
+		for _, r := range v {
+			n.p.pool.Free(r)
+		}
+	}
+	if n.Stepped == nil {
+		return nil
+	}
+	return n.Stepped(n.p.now, n.at)
 }
 
 // node is the one whose calls come, nil if the record names none.
@@ -162,6 +239,9 @@ func (n *NetworkPlayer) call(tag byte, small uint64) error {
 		v, err := n.arrivals(x.in[small])
 		if err != nil {
 			return err
+		}
+		if n.Seen != nil {
+			n.Seen(p.now, n.at, uint16(small), v)
 		}
 		return p.failing(func() { x.Receive(p.now, uint16(small), v); after() })
 	case sendTag:
@@ -252,6 +332,9 @@ func (n *NetworkPlayer) send(x *playedNode, port uint16) error {
 	}
 	k := 0
 	err := p.failing(func() { k = x.Transmit(p.now, port, p.v[:room]) })
+	if n.Left != nil && k > 0 {
+		n.Left(p.now, n.at, port, p.v[:k])
+	}
 	for _, r := range p.v[:k] {
 		p.sent.add(p.Arena, r, portOf(n.at, port))
 		at := &c.frames[c.sent%window]

@@ -80,8 +80,11 @@ type Player struct {
 	step   uint64
 	before uint64 // frames sent before this epoch
 	out    []frame.Ref
-	v      []frame.Ref
-	sums   uint64 // hashes that were compared
+
+	stamps    []stamp // of the next vector
+	nextStamp int     // the first of them that is not given
+	v         []frame.Ref
+	sums      uint64 // hashes that were compared
 
 	failed uint64
 	free   *free
@@ -120,10 +123,14 @@ func NewPlayer(in *Reader, build Build) (*Player, error) {
 	return p, p.resume()
 }
 
+// maxMemory is how much memory for frames a replay takes: what a record says is as
+// trustworthy as who made it. Only what the node uses of it becomes resident.
+const maxMemory = 4 << 30
+
 // pool returns memory for frames, as the recorded node had it.
 func (h *Header) pool() (*frame.Pool, error) {
-	if h.Chunks <= 0 || h.Chunks > 1<<24 || h.Chunk <= 0 || h.Chunk > 1<<16 {
-		return nil, fmt.Errorf("the record is of %d chunks of %d bytes", h.Chunks, h.Chunk)
+	if h.Chunks <= 0 || h.Chunks > 1<<24 || h.Chunk <= 0 || h.Chunk > 1<<16 || h.Chunks > maxMemory/h.Chunk {
+		return nil, fmt.Errorf("the record is of %d chunks of %d bytes: memory of %d GiB at most is replayed", h.Chunks, h.Chunk, maxMemory>>30)
 	}
 	arena, err := frame.NewArena(make([]byte, h.Chunks*h.Chunk), h.Chunk, h.Headroom)
 	if err != nil {
@@ -221,6 +228,11 @@ func (p *Player) Step() (Event, error) {
 			}
 			p.now = to
 			continue
+		case stampTag:
+			if p.readStamps(); p.seg.bad {
+				return Event{}, p.damaged()
+			}
+			continue
 		case hashTag:
 			if err := p.compare(); err != nil {
 				return Event{At: p.now, Step: p.step}, err
@@ -300,11 +312,28 @@ func (p *Player) call(tag byte, small uint64) (Event, error) {
 	return Event{}, p.damaged()
 }
 
+// stamp is when a frame of the next vector came by the device's clock.
+type stamp struct {
+	place int
+	at    frame.Time
+}
+
+func (p *Player) readStamps() {
+	p.stamps, p.nextStamp = p.stamps[:0], 0
+	for range p.seg.uvarint(1 << 16) {
+		if p.seg.bad {
+			return
+		}
+		place := int(p.seg.uvarint(1 << 16))
+		p.stamps = append(p.stamps, stamp{place, p.now + frame.Time(p.seg.varint())})
+	}
+}
+
 func (p *Player) receive(port uint16) (Event, error) {
 	e := Event{Kind: Receive, Port: port}
 	n := int(p.seg.uvarint(1 << 16))
 	p.v = p.v[:0]
-	for range n {
+	for i := range n {
 		r, err := p.dec.frame(&p.seg, p.pool)
 		if err != nil {
 			for _, r := range p.v {
@@ -312,12 +341,17 @@ func (p *Player) receive(port uint16) (Event, error) {
 			}
 			return e, fmt.Errorf("step %d, %v: %w", p.step, p.now.Duration(), err)
 		}
+		if next := p.nextStamp; next < len(p.stamps) && p.stamps[next].place == i {
+			p.pool.Meta(r).Stamp = p.stamps[next].at
+			p.nextStamp++
+		}
 		if !p.givenFrame(r, port) {
 			p.pool.Free(r)
 			continue
 		}
 		p.v = append(p.v, r)
 	}
+	p.stamps = p.stamps[:0]
 	if len(p.v) == 0 && n > 0 {
 		return e, p.failing(func() {})
 	}

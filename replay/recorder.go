@@ -20,6 +20,7 @@ const (
 	hashTag    = 8  // 4 bytes: of what was sent so far; uvarint frames
 	endTag     = 9  // the recording was ended here
 	failTag    = 11 // of the call before, behind missTag: uvarint checks of payload that failed, and each, counted from the one before
+	stampTag   = 15 // of the frames of the vector that comes next: uvarint how many have a stamp; of each uvarint place, varint stamp less now
 	epochTag   = 10 // uvarint instant, uvarint calls before: what follows can be replayed from an image, too
 
 	escape = 15 // small number: it follows as a uvarint
@@ -215,17 +216,33 @@ func (r *Recorder) Receive(now frame.Time, port uint16, v []frame.Ref) {
 		return
 	}
 	r.begin(now)
+	r.stamps(now, v)
 	r.tag(receiveTag, uint64(port))
 	r.b = binary.AppendUvarint(r.b, uint64(len(v)))
-	for _, f := range v {
-		r.pool.Arena.Meta(f).Stamp = 0 // of the device, which a replay has not
-		r.b = r.enc.frame(r.b, r.pool.Arena, f)
-	}
-	r.b = r.enc.endRun(r.b)
+	r.b = r.enc.vector(r.b, r.pool.Arena, v)
 	r.forget()
 	asked, failed := r.pool.Asked(), r.pool.Failed()
 	r.node.Receive(now, port, v)
 	r.end(asked, failed)
+}
+
+// stamps writes when frames came by the device's clock, of messages of clocks.
+func (r *Recorder) stamps(now frame.Time, v []frame.Ref) {
+	n := uint64(0)
+	for _, ref := range v {
+		if r.pool.Meta(ref).Stamp != 0 {
+			n++
+		}
+	}
+	if n == 0 {
+		return
+	}
+	r.b = binary.AppendUvarint(append(r.b, stampTag), n)
+	for i, ref := range v {
+		if at := r.pool.Meta(ref).Stamp; at != 0 {
+			r.b = binary.AppendVarint(binary.AppendUvarint(r.b, uint64(i)), int64(at-now))
+		}
+	}
 }
 
 // forget drops what was noted of allocations outside of the node's calls: of
@@ -245,9 +262,7 @@ func (r *Recorder) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	r.tag(sendTag, uint64(port))
 	r.b = binary.AppendUvarint(binary.AppendUvarint(r.b, uint64(len(out))), uint64(k))
 	r.end(asked, failed)
-	for _, f := range out[:k] {
-		r.sent.add(r.pool.Arena, f, port)
-	}
+	r.sent.vector(r.pool.Arena, out[:k], port)
 	if r.sent.frames >= r.nextSum {
 		r.sum()
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -255,6 +256,12 @@ func (l *live) loop(rate int) {
 	for range 1 + r.IntN(2) {
 		l.rec.Advance(l.now)
 	}
+	l.drain()
+}
+
+// drain takes what is due to leave.
+func (l *live) drain() {
+	r := l.rng
 	var out [64]frame.Ref
 	for port := range uint16(5) {
 		for range 1 + r.IntN(3) {
@@ -347,6 +354,54 @@ func open(t *testing.T, file []byte) *replay.Reader {
 }
 
 // play replays a record and returns the player at its end.
+// Messages of clocks have the stamps in the replay that the device gave them, early and
+// late ones, and other frames have none.
+func TestStampsAreRecorded(t *testing.T) {
+	l := newLive(t, everything, 256, 5)
+	l.up()
+	type came struct {
+		now, stamp frame.Time
+		port       uint16
+	}
+	var want, got []came
+	for range 200 {
+		l.now += frame.Time(l.rng.IntN(20_000))
+		port := uint16(l.rng.IntN(5))
+		var v []frame.Ref
+		for range 1 + l.rng.IntN(8) {
+			r := l.pool.New(l.someFrame())
+			if l.rng.IntN(4) == 0 {
+				l.pool.Meta(r).Stamp = max(1, l.now+frame.Time(l.rng.IntN(3000)-2000))
+			}
+			v = append(v, r)
+			want = append(want, came{l.now, l.pool.Meta(r).Stamp, port})
+		}
+		l.rec.Receive(l.now, port, v)
+		l.drain()
+	}
+	l.rec.End(l.now)
+	l.write()
+	in, err := replay.NewReader(bytes.NewReader(l.file.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := replay.NewPlayer(in, build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Seen = func(now frame.Time, port uint16, v []frame.Ref) {
+		for _, r := range v {
+			got = append(got, came{now, p.Arena.Meta(r).Stamp, port})
+		}
+	}
+	for err == nil {
+		_, err = p.Step()
+	}
+	if !errors.Is(err, io.EOF) || !slices.Equal(got, want) {
+		t.Errorf("%v; %d frames came, %d were recorded, the stamps are not the same", err, len(got), len(want))
+	}
+}
+
 func play(file []byte) (*replay.Player, error) {
 	in, err := replay.NewReader(bytes.NewReader(file))
 	if err != nil {

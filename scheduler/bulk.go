@@ -41,15 +41,34 @@ func (p *Port) EnqueueAll(now frame.Time, v []frame.Ref) {
 }
 
 // swift returns the highest queue with frames if taking them needs no look at
-// each of them: the link has no rate, the queue none either and no other turn,
-// and nothing marks or measures.
+// each of them: the link has no rate, the queue none either, no other queue has
+// a turn beside it, and nothing will be marked or measures.
 func (p *Port) swift(now frame.Time) *queue {
 	i := bits.Len8(p.active) - 1
 	q := &p.q[i&7]
-	if p.bulk>>i&1 == 0 || p.drain != nil || q.quantum != 0 || q.ecn.on || q.shaper.Limited() || q.slow.stage != 0 || max(q.headAt, q.gate) > now {
+	switch {
+	case p.bulk>>i&1 == 0, p.drain != nil, q.shaper.Limited(), q.slow.stage != 0, max(q.headAt, q.gate) > now:
+		return nil
+	case q.quantum != 0 && p.active&p.level[i&7] != 1<<i:
+		return nil
+	case q.ecn.on && (q.ecn.pi != nil || q.bytes > uint64(q.ecn.kmin)): // below kmin nothing is marked
 		return nil
 	}
+	if q.quantum != 0 {
+		p.begin(i, q)
+	}
 	return q
+}
+
+// begin gives queue i the turn of its level, in which it is the only one with
+// frames: as round does.
+func (p *Port) begin(i int, q *queue) {
+	lead := bits.Len8(p.level[i&7]) - 1
+	if last := p.turn[lead&7]; int(last) != i {
+		p.q[last&7].deficit = 0
+		p.turn[lead&7] = uint8(i)
+		q.deficit += q.quantum
+	}
 }
 
 // takeSwift is take for as many frames as there are and fit into out.
@@ -57,6 +76,7 @@ func (p *Port) takeSwift(now frame.Time, q *queue, out []frame.Ref) int {
 	var sum uint64
 	n, sent, overhead, bytes, frames := 0, p.sent, uint64(p.overhead), q.bytes, q.frames
 	since, alike := frame.Time(0), uint64(0) // frames that were queued at one instant
+	quantum, deficit := q.quantum, q.deficit
 	for n < len(out) && frames > 0 {
 		r := q.fifo.Pop(p.arena)
 		m := p.arena.Meta(r)
@@ -75,7 +95,14 @@ func (p *Port) takeSwift(now frame.Time, q *queue, out []frame.Ref) int {
 		sent += w + overhead
 		out[n] = r
 		n++
+		if quantum != 0 {
+			for deficit < int64(w+overhead) {
+				deficit += quantum
+			}
+			deficit -= int64(w + overhead)
+		}
 	}
+	q.deficit = deficit
 	q.waited(now-since, sum, alike)
 	q.sent.bytes += q.bytes - bytes
 	p.sent, q.bytes, q.frames = sent, bytes, frames

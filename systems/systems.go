@@ -13,9 +13,11 @@ import (
 	_ "gswitch/lldp/point"
 	_ "gswitch/loopguard/point"
 	_ "gswitch/lstf/point"
+	_ "gswitch/mirror/mark"
 	_ "gswitch/mirror/point"
 	_ "gswitch/qcn/point"
 	_ "gswitch/rocc/point"
 	_ "gswitch/telemetry/flowradar/point"
+	_ "gswitch/telemetry/lossradar/nic"
 	_ "gswitch/telemetry/lossradar/point"
 )

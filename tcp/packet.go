@@ -19,17 +19,21 @@ func (f Flow) Reverse() Flow { return Flow{f.Dst, f.Src, f.DstPort, f.SrcPort} }
 // AppendPacket appends a segment as an IPv4 packet with the given identification.
 // A payload of which only the length is known is written as zeros.
 func (s *Segment) AppendPacket(b []byte, f Flow, id uint16) []byte {
-	be := binary.BigEndian
 	start := len(b)
 	b = s.AppendHeaders(b, f, 0, id)
 	if s.Data == nil {
 		return append(b, make([]byte, s.Len)...)
 	}
 	b = append(b, s.Data...)
-	h := b[start+wire.IPv4Len:]
-	be.PutUint16(h[16:], 0)
-	be.PutUint16(h[16:], wire.SegmentChecksum(wire.PseudoSum4(f.Src, f.Dst, wire.ProtoTCP, len(h)), h))
+	Seal(b[start+wire.IPv4Len:], f)
 	return b
+}
+
+// Seal writes the checksum of a segment as it stands in a packet, from the header of TCP
+// to the end of the payload.
+func Seal(t []byte, f Flow) {
+	t[16], t[17] = 0, 0
+	binary.BigEndian.PutUint16(t[16:], wire.SegmentChecksum(wire.PseudoSum4(f.Src, f.Dst, wire.ProtoTCP, len(t)), t))
 }
 
 // AppendHeaders appends the headers alone, with the lengths and the checksum of a
@@ -67,20 +71,30 @@ var ErrPacket = errors.New("not a TCP packet")
 // ParsePacket reads an IPv4 packet with a segment. The payload is not copied. The
 // flow is that of the packet: from its sender's side.
 func ParsePacket(b []byte) (s Segment, f Flow, err error) {
-	be := binary.BigEndian
+	if s, f, err = ParseWhole(b); err == nil && !Sealed(b, f) {
+		err = ErrPacket
+	}
+	return s, f, err
+}
+
+// ParseWhole is ParsePacket without a look at the checksum of TCP, which is over the
+// payload: Sealed tells whether it is right.
+func ParseWhole(b []byte) (s Segment, f Flow, err error) {
 	if s, f, err = ParseHeaders(b); err != nil {
 		return s, f, err
 	}
-	h, total := int(b[0]&0xf)*4, int(be.Uint16(b[2:]))
-	if total > len(b) {
+	h, total := int(b[0]&0xf)*4, int(binary.BigEndian.Uint16(b[2:]))
+	if total > len(b) || wire.Checksum(b[:h]) != 0 {
 		return s, f, ErrPacket
 	}
-	t := b[h:total]
-	if wire.Checksum(b[:h]) != 0 || wire.SegmentChecksum(wire.PseudoSum4(f.Src, f.Dst, wire.ProtoTCP, len(t)), t) != 0 {
-		return s, f, ErrPacket
-	}
-	s.Data = t[len(t)-s.Len:]
+	s.Data = b[total-s.Len : total]
 	return s, f, nil
+}
+
+// Sealed reports whether the checksum of TCP of a packet that ParseWhole has read is right.
+func Sealed(b []byte, f Flow) bool {
+	t := b[int(b[0]&0xf)*4 : binary.BigEndian.Uint16(b[2:])]
+	return wire.SegmentChecksum(wire.PseudoSum4(f.Src, f.Dst, wire.ProtoTCP, len(t)), t) == 0
 }
 
 // ParseHeaders reads the headers of an IPv4 packet of which the payload need not be

@@ -16,11 +16,15 @@ func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref)
 	var lastSrc, lastDst uint64
 	var lastOut uint16
 	var lastKnown bool
+	var last way
 	for _, r := range v {
 		m := n.arena.Meta(r)
 		head := (*[14]byte)(n.arena.Bytes(r))
 		dst := binary.BigEndian.Uint64(head[0:8]) >> 16
 		src := pipeline.MACKey(m.VID, binary.BigEndian.Uint64(head[6:14])>>16)
+		if dst == last.dst && src == last.src && n.follow(&last, r, m) {
+			continue
+		}
 		if pp.learn && src != lastSrc {
 			n.learn(now, src, in)
 			lastSrc = src
@@ -50,7 +54,10 @@ func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref)
 		out := lastOut
 		switch {
 		case !lastKnown:
-			n.flood(now, in, pp, r, m)
+			if n.flood(now, in, pp, r, m) && pp.storm == (StormControl{}) {
+				last = n.wayOf(dst, src, r)
+				last.flooded = 1
+			}
 		case out == in:
 			n.drop(r, frame.SamePort)
 		case int(out) >= len(prog.ports) || !vp.members.has(out):
@@ -60,8 +67,49 @@ func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref)
 		default:
 			m.OutPort = out
 			n.emit(r)
+			last = n.wayOf(dst, src, r)
 		}
 	}
+}
+
+// way is where frames of a vector with the same addresses and VLAN go, once one
+// of them was gathered for a queue: the others have only to be gathered.
+type way struct {
+	dst, src uint64 // 0, 0: none
+	key      uint64 // of the train that the first one joined
+	flooded  uint64 // 1: it was flooded, to one port
+	limit    uint32 // bytes of a frame that the port sends in any case
+	out      uint16
+	class    uint8
+	queue    uint8
+}
+
+// wayOf returns the way that a frame went just now, if others may follow it.
+func (n *Node) wayOf(dst, src uint64, r frame.Ref) way {
+	t := &n.train
+	if !t.on || t.n == 0 || t.v[t.n-1] != r {
+		return way{}
+	}
+	m := n.arena.Meta(r)
+	pp := &n.prog.ports[m.OutPort]
+	if m.Flags&(frame.Own|frame.IsClone) != 0 || pp.vlanMode != VLANTransparent && pp.iface == noIface {
+		return way{}
+	}
+	return way{dst: dst, src: src, key: t.key, limit: pp.maxFrame, out: m.OutPort, class: m.Class, queue: m.Queue}
+}
+
+// follow gathers a frame with those that went the same way, unless it differs in
+// something else.
+func (n *Node) follow(w *way, r frame.Ref, m *frame.Meta) bool {
+	t := &n.train
+	if t.key != w.key || !t.bulk || t.n == len(t.v) || m.OutPort != frame.NoPort || m.Class != w.class || m.Wire > w.limit {
+		return false
+	}
+	m.OutPort, m.Queue = w.out, w.queue
+	t.v[t.n] = r
+	t.n++
+	n.count.Flooded += w.flooded
+	return true
 }
 
 // learn notes that a station is behind a port (IEEE 802.1Q 8.7).
@@ -76,12 +124,12 @@ func (n *Node) learn(now frame.Time, key uint64, port uint16) {
 	}
 }
 
-// flood sends a frame to all other ports of its VLAN: the last of them gets
-// the frame itself, the others copies.
-func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m *frame.Meta) {
+// flood sends a frame to all other ports of its VLAN: the first of them gets
+// the frame itself, the others copies. It reports whether there is but one.
+func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m *frame.Meta) (one bool) {
 	if !n.stormAllows(now, in, pp, m) {
 		n.drop(r, frame.StormControl)
-		return
+		return false
 	}
 	to := n.prog.vlans[m.VID].members
 	no := &n.prog.noFlood[floodKind(m)]
@@ -97,10 +145,12 @@ func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m 
 	out := to.next(0)
 	if out < 0 {
 		n.drop(r, frame.NoVLANMember)
-		return
+		return false
 	}
 	n.count.Flooded++
+	one = true
 	for p := to.next(out + 1); p >= 0; p = to.next(p + 1) {
+		one = false
 		n.count.Made++
 		if c := n.pool.Copy(r); c == frame.Nil {
 			n.countDrop(in, frame.ArenaExhausted)
@@ -113,6 +163,7 @@ func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m 
 	}
 	m.OutPort = uint16(out)
 	n.emit(r)
+	return one
 }
 
 // stormAllows charges a frame that is about to be flooded to the storm-control

@@ -36,6 +36,9 @@ func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 	out := dividedBuffer(cfg, workers, size)
 	if cfg.Buffer.Chunks {
 		all, lossy := cfg.mayHold(workers, pool.Chunks())
+		if cfg.inputQueued() { // which have the rest: see InputMemory
+			all, lossy = all/ownPart, lossy/ownPart
+		}
 		out.Chunks = buffer.Chunks{Bytes: uint32(pool.Room()), All: all, Lossy: lossy}
 	}
 	return out
@@ -46,12 +49,39 @@ func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 // classes.
 func (cfg *Config) mayHold(workers, chunks int) (all, lossy int) {
 	if all = cfg.MaxFrames / workers; all == 0 {
-		all = chunks / 2 / workers
+		all = chunks / 2 / max(cfg.Sharing, 1) / workers
 	}
 	if cfg.PFC.Mode != pfc.Off {
 		return all, all * 3 / 4
 	}
 	return all, all
+}
+
+// ownPart of the memory for frames that wait is, in a switch with input queues, for
+// copies and what the switch itself sends, which wait in the shared buffer there.
+const ownPart = 4
+
+// inputQueued reports whether frames wait in input queues in place of the shared
+// buffer.
+func (cfg *Config) inputQueued() bool {
+	for _, f := range features {
+		if f.InputQueued && cfg.uses(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// InputMemory returns how many chunks of memory frames may take that wait in the input
+// queues of this worker and behind them, and how many bytes of a frame fit into one: 0
+// where chunks are not counted.
+func (n *Node) InputMemory() (bytes uint32, chunks int) {
+	cfg := n.prog.Config
+	if !cfg.Buffer.Chunks {
+		return 0, 0
+	}
+	all, _ := cfg.mayHold(len(n.handIn), n.arena.Chunks())
+	return uint32(n.pool.Room()), all - all/ownPart
 }
 
 func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {

@@ -11,8 +11,15 @@ import (
 )
 
 // Sixty bytes again and again for a port that is slow, or held back by its
-// neighbour, cost others nothing: neither their frames nor a pause.
+// neighbour, cost others nothing: neither their frames nor a pause. So it is with the
+// shared buffer and with input queues.
 func TestSmallFramesToASlowPort(t *testing.T) {
+	for _, with := range []string{"shared buffer", "crossbar"} {
+		t.Run(with, func(t *testing.T) { smallFramesToASlowPort(t, with == "crossbar") })
+	}
+}
+
+func smallFramesToASlowPort(t *testing.T, crossbar bool) {
 	small := func(dst, src int, pcp uint8) []byte {
 		return wt.Frame(wt.Eth(hostMAC(dst), hostMAC(src)), wt.VLAN(0, pcp), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(1, 2), wt.Zeros(14))
 	}
@@ -27,16 +34,25 @@ func TestSmallFramesToASlowPort(t *testing.T) {
 		}
 		cfg.PFC = PFCConfig{Mode: pfc.PFC, Classes: 1 << 3}
 		cfg.Buffer.Chunks = true
+		if crossbar {
+			WithCrossbar(cfg, Crossing{})
+		}
 		cfg.Ports[1].Scheduler = scheduler.PortConfig{Rate: c.rate}
 		r := newRigOf(t, cfg, 1, 8192)
 		for i := range uint16(4) { // all are known
 			r.in(i, l2(99, int(i)+1))
-			for o := range uint16(4) {
-				r.out(o)
+			for range 2 { // a crossbar takes its time
+				for o := range uint16(4) {
+					r.out(o)
+				}
+				r.advance(frame.Millisecond)
 			}
 		}
 		served, paused := 0, 0
-		for step := range 400 {
+		for step := range 401 {
+			if step == 400 { // what still crosses comes
+				r.advance(frame.Millisecond)
+			}
 			if c.pause && step%10 == 0 {
 				r.in(1, wt.PFC(hostMAC(2), 1<<3, 65535))
 			}
@@ -44,7 +60,9 @@ func TestSmallFramesToASlowPort(t *testing.T) {
 				r.in(0, small(2, 1, c.pcp))
 			}
 			r.out(1)
-			r.in(2, small(4, 3, 0), small(4, 3, 3))
+			if step < 400 {
+				r.in(2, small(4, 3, 0), small(4, 3, 3))
+			}
 			for _, f := range r.out(3) {
 				if wire.Ethernet(f).Src() == hostMAC(3) {
 					served++

@@ -62,8 +62,10 @@ type Config struct {
 	Class  ClassMaps
 	Buffer BufferConfig
 	// MaxFrames bounds the frames in all queues, whatever their size: each
-	// occupies a chunk that ports need to receive into. 0 = half of the arena.
+	// occupies a chunk that ports need to receive into. 0 = half of the arena, which as
+	// many switches as Sharing says divide evenly; 0 = this one has it alone.
 	MaxFrames int
+	Sharing   int
 	PFC       PFCConfig
 	Options   Options // of features: see Register
 

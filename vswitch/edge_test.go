@@ -87,7 +87,7 @@ func TestNoticesShareTheLink(t *testing.T) {
 		msg.Head[0] = notice.Type4
 		msg.Set(notice.MaxLen)
 		data := wt.Frame(wt.Eth(hostMAC(1), hostMAC(2)), wt.IPv4("10.0.0.2", "10.0.0.1"), wt.UDP(1, 2), wt.Zeros(60))
-		to := notice.Sender{Port: 0, VID: 1, MAC: hostMAC(1).Uint64(), Len: 20, Told: 1}
+		to := notice.Sender{Port: 0, VID: 1, MAC: hostMAC(1).Uint64(), Len: 20, About: 1}
 		copy(to.Back[:], data[14:34])
 		told, carried := 0, 0
 		for range 10_000 { // a second; 400 notices each 5 ms, as of a period that is too short

@@ -25,6 +25,7 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	if n.inputs == nil {
 		n.held -= n.buffer.ReleaseAll(n.arena, v)
 	}
+	bytes := uint64(0)
 	for _, r := range v {
 		m := n.arena.Meta(r)
 		if m.Cost != 0 {
@@ -33,13 +34,14 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)
 		}
-		if ps.arc.sends == 0 {
-			ps.tx.add(m.Wire)
-		}
+		bytes += uint64(m.Wire)
 	}
 	if ps.arc.sends != 0 {
 		n.showSent(ps, port, v)
+		return len(v)
 	}
+	ps.tx.Frames += uint64(len(v))
+	ps.tx.Bytes += bytes
 	return len(v)
 }
 

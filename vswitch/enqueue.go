@@ -158,7 +158,7 @@ func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 		return
 	}
 	ps := &n.ports[m.OutPort]
-	if n.inputs != nil && m.Flags&frame.Own == 0 {
+	if n.inputs != nil && m.Flags&(frame.Own|copied) == 0 {
 		n.await(ps, r, m)
 		return
 	}

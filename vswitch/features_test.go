@@ -271,7 +271,7 @@ func (f features) port(i int, p *vswitch.PortConfig) {
 		p.Options = p.Options.With(lstfpoint.Name, lstfpoint.Config{Queues: 0x7f, Policy: lstf.Policy{Of: frame.Millisecond}})
 	}
 	if f.has(featLossRadar) {
-		p.Options = p.Options.With(losspoint.Name, losspoint.Config{Queues: 0x7f, Shape: lossradar.Shape{Cells: 64, Hashes: 3}, Timing: lossradar.Timing{Period: 100 * frame.Microsecond, Timeout: 20 * frame.Microsecond}})
+		p.Options = p.Options.With(losspoint.Name, losspoint.Config{Queues: 0x7f, Config: lossradar.Config{Shape: lossradar.Shape{Cells: 64, Hashes: 3}, Timing: lossradar.Timing{Period: 100 * frame.Microsecond, Timeout: 20 * frame.Microsecond}}})
 	}
 	q := &p.Scheduler.Queues
 	if f.has(featPolicy) {

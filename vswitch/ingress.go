@@ -16,10 +16,11 @@ import (
 func (n *Node) admit(now frame.Time, port uint16, pp *portProgram, ps *portState, v []frame.Ref) []frame.Ref {
 	keep := v[:0]
 	self := n.selfMAC
+	bytes := uint64(0)
 	for _, r := range v {
 		m := n.arena.Meta(r)
 		m.InPort, m.Arrival = port, now
-		ps.rx.add(m.Wire)
+		bytes += uint64(m.Wire)
 		if (m.Reason != frame.Keep || m.Flags&frame.IsMACControl != 0) && !n.screen(ps, r, m) {
 			continue
 		}
@@ -54,6 +55,8 @@ func (n *Node) admit(now frame.Time, port uint16, pp *portProgram, ps *portState
 		ps.rxClass[m.Class&7].add(m.Wire)
 		keep = append(keep, r)
 	}
+	ps.rx.Frames += uint64(len(v))
+	ps.rx.Bytes += bytes
 	return keep
 }
 

@@ -7,7 +7,8 @@ import (
 
 // InputQueues hold frames at the ports that they came by until there is room in
 // their egress queues, in place of the shared buffer, which holds what the switch
-// itself sends then. Pauses follow them. Each worker has those of its egress ports.
+// itself sends then, and copies. Pauses follow them. Each worker has those of its
+// egress ports.
 type InputQueues interface {
 	// Arrive takes in a frame that was forwarded, by Meta.InPort, OutPort, Class and
 	// Wire, and sets Meta.Cost, which is more than 0; or refuses it. What Next has to
@@ -42,6 +43,11 @@ type InputQueues interface {
 	// port.
 	Blocked(out uint16, class uint8, visit func(in uint16))
 }
+
+// copied are the frames that are sent by several ports. They do not wait in input
+// queues, since there they would hold up what comes behind them: a slow port would slow
+// all that send something to everybody, and a slow mirror those whose frames it copies.
+const copied = frame.IsClone | frame.IsMulticast | frame.IsBroadcast
 
 // Passage is what the options of a feature with InputQueues tell of the way of
 // frames through a switch.
@@ -124,7 +130,7 @@ func (n *Node) await(ps *portState, r frame.Ref, m *frame.Meta) {
 	switch {
 	case ps.dropping>>m.Queue&1 != 0:
 		n.drop(r, frame.PFCWatchdog)
-	case n.held >= n.lossyHeld && (n.held >= n.maxHeld || n.losslessClasses>>(m.Class&7)&1 == 0 || m.Flags&frame.IsClone != 0):
+	case n.held >= n.lossyHeld && (n.held >= n.maxHeld || n.losslessClasses>>(m.Class&7)&1 == 0):
 		n.drop(r, frame.ArenaExhausted)
 	case !n.inputs.Arrive(n.now, r):
 		n.drop(r, frame.IngressQueue)

@@ -31,7 +31,7 @@ func Answerable(m *frame.Meta) bool {
 // NoteSender notes how the sender of a frame with the bytes b is found.
 func NoteSender(to *notice.Sender, b []byte, m *frame.Meta) {
 	to.IPv6 = m.Flags&frame.HasIPv6 != 0
-	to.Port, to.VID, to.MAC, to.Told = m.InPort, m.VID, wire.Ethernet(b).SrcUint64(), m.OutPort
+	to.Port, to.VID, to.MAC, to.About = m.InPort, m.VID, wire.Ethernet(b).SrcUint64(), m.OutPort
 	if m.Flags&frame.Routed != 0 {
 		to.MAC = 0 // ours by now: the way back is a route
 	}
@@ -53,7 +53,7 @@ func (n *Node) compose(now frame.Time, t *Message, to *notice.Sender) (composedN
 		return composedNotice{}, false
 	}
 	m := n.arena.Reset(r)
-	m.Arrival, m.About = now, to.Told+1
+	m.Arrival, m.About = now, to.About+1
 	l4 := wire.EthernetLen + wire.IPv4Len
 	if to.IPv6 {
 		l4 = wire.EthernetLen + wire.IPv6Len

@@ -169,9 +169,9 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	n.adoptInputs(now)
 	n.rerouted()
 	n.maxHeld, n.lossyHeld = p.Config.mayHold(len(n.handIn), n.arena.Chunks())
-	n.counted = p.Config.Buffer.Chunks && n.inputs == nil
+	n.counted = p.Config.Buffer.Chunks
 	if n.counted {
-		n.lossyHeld = n.maxHeld // the buffer judges both kinds
+		n.lossyHeld = n.maxHeld // the buffer, or the input queues, judge both kinds
 	}
 	n.limitICMP(now)
 	n.losslessClasses = 0

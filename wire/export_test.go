@@ -11,8 +11,9 @@ func (p *Parser) ParseGeneral(a *frame.Arena, v []frame.Ref) {
 
 // ParsePlain reports for how many frames the short cut suffices.
 func (p *Parser) ParsePlain(a *frame.Arena, v []frame.Ref) (n int) {
+	var last hashed
 	for _, r := range v {
-		if p.plain(a.Meta(r), a.Bytes(r)) {
+		if p.plain(a.Meta(r), a.Bytes(r), &last) {
 			n++
 		}
 	}

@@ -26,16 +26,18 @@ type LinkTag struct {
 // PushLinkTag puts a tag before all others. It returns false and changes nothing if
 // the headroom is too small.
 func PushLinkTag(a *frame.Arena, r frame.Ref, t LinkTag) bool {
-	b := a.Push(r, LinkTagLen)
-	if b == nil {
+	m := a.Meta(r)
+	if m.Head < LinkTagLen {
 		return false
 	}
-	h := (*[EthernetLen + LinkTagLen]byte)(b)
+	// What Arena.Push does, without a call.
+	m.Head, m.Len, m.Wire = m.Head-LinkTagLen, m.Len+LinkTagLen, m.Wire+LinkTagLen
+	h := (*[EthernetLen + LinkTagLen]byte)(a.Bytes(r))
 	macs, rest := be.Uint64(h[8:16]), be.Uint32(h[16:20])
 	be.PutUint64(h[0:8], macs)
 	be.PutUint32(h[8:12], rest)
 	be.PutUint64(h[12:20], uint64(EtherTypeLinkTag)<<48|linkTagVersion<<40|uint64(t.Batch)<<32|uint64(t.Meter)<<16|uint64(t.Stamp))
-	shiftOffsets(a.Meta(r), LinkTagLen)
+	shiftOffsets(m, LinkTagLen)
 	return true
 }
 
@@ -54,6 +56,7 @@ func PopLinkTag(a *frame.Arena, r frame.Ref) (t LinkTag, ok bool) {
 	macs, rest := be.Uint64(h[0:8]), be.Uint32(h[8:12])
 	be.PutUint64(h[8:16], macs)
 	be.PutUint32(h[16:20], rest)
-	a.Pull(r, LinkTagLen)
+	m := a.Meta(r)
+	m.Head, m.Len, m.Wire = m.Head+LinkTagLen, m.Len-LinkTagLen, m.Wire-LinkTagLen
 	return LinkTag{Batch: uint8(w >> 32), Meter: uint16(w >> 16), Stamp: uint16(w)}, true
 }

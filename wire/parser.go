@@ -37,12 +37,22 @@ var ecnFlags = [4]uint32{NotECT: 0, ECT1: frame.IsECT, ECT0: frame.IsECT, CE: fr
 // the headers are materialised is good; the headers themselves must lie in the
 // first chunk.
 func (p *Parser) Parse(a *frame.Arena, v []frame.Ref) {
+	var last hashed
 	for _, r := range v {
 		m, b := a.Meta(r), a.Bytes(r)
-		if !p.plain(m, b) {
+		if !p.plain(m, b, &last) {
 			p.general(m, b)
 		}
 	}
+}
+
+// hashed is the five-tuple of a packet over IPv4 and its hash: frames of one flow
+// come in trains. Ports and protocol are never all 0.
+type hashed struct {
+	addrs uint64
+	ports uint32
+	proto uint8
+	hash  uint32
 }
 
 // Guess returns the hash that Parse will give a frame which is IPv4 without
@@ -62,7 +72,7 @@ func (p *Parser) Guess(b []byte) (uint32, bool) {
 // slack, IPv4 without options or IPv6 without extension headers, no fragment, TCP or UDP,
 // and nothing wrong with it. It returns false, having written nothing, for
 // everything else.
-func (p *Parser) plain(m *frame.Meta, b []byte) bool {
+func (p *Parser) plain(m *frame.Meta, b []byte, last *hashed) bool {
 	if len(b) < EthernetLen+IPv4Len+UDPLen || b[0]&1 != 0 {
 		return false
 	}
@@ -77,7 +87,7 @@ func (p *Parser) plain(m *frame.Meta, b []byte) bool {
 	}
 	switch et {
 	case EtherTypeIPv4:
-		if !p.plain4(m, b, l3, flags) {
+		if !p.plain4(m, b, l3, flags, last) {
 			return false
 		}
 	case EtherTypeIPv6:
@@ -89,7 +99,7 @@ func (p *Parser) plain(m *frame.Meta, b []byte) bool {
 			return false
 		}
 		l3 += NSHLen
-		if et == EtherTypeIPv4 && !p.plain4(m, b, l3, flags) || et == EtherTypeIPv6 && !p.plain6(m, b, l3, flags) {
+		if et == EtherTypeIPv4 && !p.plain4(m, b, l3, flags, last) || et == EtherTypeIPv6 && !p.plain6(m, b, l3, flags) {
 			return false
 		}
 	default:
@@ -101,7 +111,7 @@ func (p *Parser) plain(m *frame.Meta, b []byte) bool {
 	return true
 }
 
-func (p *Parser) plain4(m *frame.Meta, b []byte, l3 int, flags uint32) bool {
+func (p *Parser) plain4(m *frame.Meta, b []byte, l3 int, flags uint32, last *hashed) bool {
 	le := binary.LittleEndian
 	if len(b) < l3+IPv4Len+UDPLen {
 		return false
@@ -130,17 +140,22 @@ func (p *Parser) plain4(m *frame.Meta, b []byte, l3 int, flags uint32) bool {
 		return false
 	}
 	l4 := l3 + IPv4Len
-	transport := plainTransport(m, b, l4, l3+total, proto)
-	if transport == 0 {
-		return false
+	ports, length := be.Uint32(ip[20:24]), int(be.Uint16(ip[24:26]))
+	transport := frame.HasUDP // most often it is, and neither RoCEv2 nor telemetry
+	if proto != ProtoUDP || length < UDPLen || IPv4Len+length > total || uint16(ports)-RoCEv2Port <= INTPort-RoCEv2Port {
+		if transport = plainTransport(m, b, l4, l3+total, proto); transport == 0 {
+			return false
+		}
 	}
-	ports := be.Uint32(ip[20:24])
 	m.Flags = m.Flags&^parserFlags | flags | transport | frame.HasIPv4 | ecnFlags[ip[1]&3]
 	m.L4, m.L4Inner = uint16(l4), uint16(l4)
 	m.Proto, m.ProtoIn = proto, proto
 	m.DSCP, m.TTL = ip[1]>>2, ip[8]
 	m.SrcPort, m.DstPort = uint16(ports>>16), uint16(ports)
-	m.Hash = p.hash.IPv4(be.Uint64(ip[12:20]), ports, proto)
+	if addrs := be.Uint64(ip[12:20]); addrs != last.addrs || ports != last.ports || proto != last.proto {
+		*last = hashed{addrs, ports, proto, p.hash.IPv4(addrs, ports, proto)}
+	}
+	m.Hash = last.hash
 	return true
 }
 

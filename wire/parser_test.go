@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"encoding/hex"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"strings"
@@ -442,4 +443,33 @@ func TestOwnICMP4(t *testing.T) {
 			t.Fatalf("by the parser -, as our own +:\n%s", d)
 		}
 	})
+}
+
+// Packets of several flows in one vector have the hashes that they have alone.
+func TestHashesInVectors(t *testing.T) {
+	p := wire.NewParser(wire.NewHasher(3, false))
+	a := frame.MustArena(256, 256, 64)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var v []frame.Ref
+	for r := range frame.Ref(256) {
+		l4 := wt.UDP(1, uint16(2+rnd.IntN(2)))
+		if rnd.IntN(2) == 0 {
+			l4 = wt.TCP(wire.TCPFields{SrcPort: 1, DstPort: uint16(2 + rnd.IntN(2))})
+		}
+		a.SetBytes(r, wt.Frame(wt.Eth(wt.MAC(1), wt.MAC(2)), wt.IPv4(fmt.Sprintf("10.0.0.%d", rnd.IntN(2)), fmt.Sprintf("10.0.1.%d", rnd.IntN(2))), l4))
+		v = append(v, r)
+	}
+	p.Parse(a, v)
+	seen := map[uint32]bool{}
+	for _, r := range v {
+		got := a.Meta(r).Hash
+		p.ParseGeneral(a, v[r:r+1])
+		if want := a.Meta(r).Hash; got != want {
+			t.Fatalf("packet %d has the hash %#x, alone %#x", r, got, want)
+		}
+		seen[got] = true
+	}
+	if len(seen) != 16 {
+		t.Errorf("%d hashes, want 16", len(seen))
+	}
 }

@@ -72,7 +72,7 @@ type PTPFields struct {
 	UTCOffset   int16
 	Source      uint8 // table 6
 
-	Sundial    SundialFields // behind Sync and Announce
+	Sundial    SundialFields // behind Sync, Announce and answers to requests
 	HasSundial bool
 	// Unsealed leaves the CRC out: of a frame that is written anew when it departs.
 	Unsealed bool
@@ -182,6 +182,9 @@ func (f *PTPFields) control() uint8 {
 func SetPTPCorrection(b []byte, correction int64) {
 	be.PutUint64(b[EthernetLen+8:], uint64(correction))
 }
+
+// PTPSequence reads the sequence number of a PTP frame.
+func PTPSequence(b []byte) uint16 { return be.Uint16(b[EthernetLen+30:]) }
 
 // Decode reads a whole PTP frame. What it does not know of, other types and TLVs,
 // is no error of the frame: Type says which it is, and

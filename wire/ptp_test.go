@@ -26,7 +26,9 @@ func ptpSamples() []wire.PTPFields {
 	announce.Variance, announce.Priority1, announce.Priority2, announce.Source, announce.UTCOffset, announce.Sundial, announce.HasSundial = 0xffff, 128, 128, 0xa0, 37, sundial, true
 	plain.Type, plain.Flags = wire.PTPSync, wire.PTPTwoStep
 	follow.Type = wire.PTPFollowUp
-	return []wire.PTPFields{sync, req, resp, announce, plain, follow}
+	answer := resp
+	answer.Correction, answer.Sundial, answer.HasSundial = 0, sundial, true
+	return []wire.PTPFields{sync, req, resp, announce, plain, follow, answer}
 }
 
 func TestPTPKeepsWhatItSays(t *testing.T) {
@@ -119,15 +121,16 @@ func TestTsharkDissectsPTP(t *testing.T) {
 	if err := json.Unmarshal(out, &frames); err != nil {
 		t.Fatal(err)
 	}
-	types := []string{"0x00", "0x02", "0x03", "0x0b", "0x00", "0x08"}
+	types := []string{"0x00", "0x02", "0x03", "0x0b", "0x00", "0x08", "0x03"}
 	for i, f := range frames {
 		l := f.Source.Layers
 		if !strings.EqualFold(l["ptp.v2.messagetype"][0], types[i]) || l["ptp.v2.sequenceid"][0] != "4711" || l["ptp.v2.domainnumber"][0] != "83" || l["_ws.malformed"] != nil {
 			t.Errorf("frame %d: %v", i+1, l)
 		}
-		// Sync messages carry the same fields; of these Wireshark looks at no TLV.
-		if i == 0 && l["ptp.v2.messagelength"][0] != "80" {
-			t.Errorf("sync: %v", l)
+		// Sync messages and answers with the time carry the same fields; of these Wireshark
+		// looks at no TLV.
+		if i == 0 && l["ptp.v2.messagelength"][0] != "80" || i == 6 && l["ptp.v2.messagelength"][0] != "90" {
+			t.Errorf("a message with a TLV: %v", l)
 		}
 		if i == 3 && (l["ptp.v2.an.tlvType"] == nil || l["ptp.v2.an.tlvType"][0] != "32768" || l["ptp.v2.an.lengthField"][0] != "32" || !strings.HasPrefix(strings.ReplaceAll(l["ptp.v2.an.tlv.data"][0], ":", ""),
 			"026773000001"+"00000003"+"0000002b"+"05"+"01"+"020000fffe00ff01"+"00000007")) {

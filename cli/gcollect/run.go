@@ -30,6 +30,7 @@ import (
 	"gswitch/control/cli"
 	"gswitch/control/privilege"
 	"gswitch/fabric"
+	"gswitch/mirror"
 	"gswitch/natsserver"
 	"gswitch/units"
 	"gswitch/wholefile"
@@ -47,6 +48,7 @@ type runFlags struct {
 	from    []string
 	disk    string
 	age     time.Duration
+	idle    time.Duration
 	sync    bool
 	copies  int
 	verbose bool
@@ -94,6 +96,7 @@ are given up (unless --keep-privileges), and no other program can be run. SIGINT
 	fl.StringSliceVar(&f.from, "from", nil, "networks that reports and copies are taken from; all if left out")
 	fl.StringVar(&f.disk, "disk", "10GiB", "most bytes of the streams: 3/4 for reports, 1/4 for events, of which the oldest go")
 	fl.DurationVar(&f.age, "keep", 30*24*time.Hour, "how long events are kept")
+	fl.DurationVar(&f.idle, "trace-idle", time.Second, "a packet of which no copy came for so long is judged by those that did: longer than the slowest way; the same at all collectors of a cluster")
 	fl.BoolVar(&f.sync, "sync", false, "acknowledge what is on the disk only, so that nothing is lost when the machine loses its power")
 	fl.IntVar(&f.copies, "replicas", 1, "with --nats: servers that have each message, of streams that are made")
 	f.keep.Flag(fl)
@@ -110,6 +113,9 @@ func (f *runFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) er
 	network, err := f.network()
 	if err != nil {
 		return err
+	}
+	if f.idle < time.Millisecond || f.idle > time.Duration(mirror.OldestTrace) {
+		return cli.Usage(fmt.Errorf("--trace-idle %v: between 1ms and %v is possible", f.idle, time.Duration(mirror.OldestTrace)))
 	}
 	from, err := prefixes(f.from)
 	if err != nil {
@@ -294,14 +300,18 @@ func (f *runFlags) connect(a *app, disk int64, log *slog.Logger) (*nats.Conn, *n
 }
 
 func (f *runFlags) network() (*collect.Network, error) {
-	if f.fabric == "" {
-		return collect.NewNetwork(nil)
+	var t *fabric.Topology
+	if f.fabric != "" {
+		var err error
+		if t, err = fabric.Load(f.fabric, fabric.Spec{}); err != nil {
+			return nil, cli.Input(err)
+		}
 	}
-	t, err := fabric.Load(f.fabric, fabric.Spec{})
-	if err != nil {
-		return nil, cli.Input(err)
+	n, err := collect.NewNetwork(t)
+	if err == nil {
+		n.TraceIdle = f.idle
 	}
-	return collect.NewNetwork(t)
+	return n, err
 }
 
 func prefixes(v []string) (out []netip.Prefix, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gswitch/control/cli"
+	"gswitch/control/privilege"
 	"gswitch/fabric/load"
 )
 
@@ -23,6 +25,7 @@ func loadCommand() *cobra.Command {
 
 func serveCommand() *cobra.Command {
 	var listen string
+	var keep cli.Privileges
 	c := &cobra.Command{
 		Use:     "serve",
 		Short:   "Answer the stream and request tests of others",
@@ -34,11 +37,15 @@ func serveCommand() *cobra.Command {
 				return err
 			}
 			context.AfterFunc(c.Context(), func() { l.Close() })
+			if err := keep.Drop(slog.Default(), privilege.Need{}); err != nil {
+				return err
+			}
 			fmt.Fprintf(&stdout, "ready on %s\n", l.Addr())
 			return load.Serve(l, func(err error) { say("%v", err) })
 		},
 	}
 	c.Flags().StringVar(&listen, "listen", ":"+load.DefaultPort, "address to listen on")
+	keep.Flag(c.Flags())
 	return c
 }
 

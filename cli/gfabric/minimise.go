@@ -13,7 +13,6 @@ import (
 	"gswitch/control"
 	"gswitch/control/cli"
 	"gswitch/control/host"
-	runner "gswitch/fabric/run"
 	"gswitch/frame"
 	"gswitch/replay"
 	"gswitch/wire"
@@ -124,10 +123,7 @@ func (m *minimiser) open(keep func(p *replay.Player, in *replay.Input) bool) (*r
 	if err != nil {
 		return nil, nil, err
 	}
-	if in.Header.Kind == runner.RecordKind {
-		return nil, nil, errors.Join(inputf("%s is of a whole run: --minimise is for records of one switch or host", m.name), file.Close())
-	}
-	p, err := player(in)
+	p, err := m.flags.player(in)
 	if err == nil {
 		err = m.until.fits(p.Header.Kind)
 	}
@@ -140,11 +136,11 @@ func (m *minimiser) open(keep func(p *replay.Player, in *replay.Input) bool) (*r
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", m.name, err), file.Close())
 	}
 	p.Keep = func(in *replay.Input) bool { return keep(p, in) }
-	r := &replayed{flags: &replayFlags{}, p: p, sw: sw, until: m.until}
-	if err := r.watch(); err != nil {
+	l, err := newLookout(&replayFlags{}, m.until, io.Discard)
+	if err != nil {
 		return nil, nil, errors.Join(err, file.Close())
 	}
-	return r, file, nil
+	return newReplayed(l, p), file, nil
 }
 
 // shows replays a record with some of its inputs, up to an instant, and reports whether
@@ -247,8 +243,7 @@ var inputKinds = [replay.InputKinds]string{"frame", "mark", "link", "command", "
 func (m *minimiser) flow(p *replay.Player, in *replay.Input) string {
 	m.parser.Parse(p.Arena, []frame.Ref{in.Frame})
 	meta, b := p.Arena.Meta(in.Frame), p.Arena.Bytes(in.Frame)
-	r := replayed{p: p}
-	if src, dst := r.ends(in.Frame); src.IsValid() {
+	if src, dst := addressesOf(p.Arena, in.Frame); src.IsValid() {
 		proto := fmt.Sprintf("protocol %d", meta.Proto)
 		switch meta.Proto {
 		case wire.ProtoTCP:

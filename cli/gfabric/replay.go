@@ -2,6 +2,7 @@ package gfabric
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,13 +38,16 @@ type replayFlags struct {
 	frames       bool
 	json         bool
 	serve        string
+	set          []string
+
+	taken []byte // record of one node that was taken out of that of a run; nil: none was
 }
 
 func replayCommand() *cobra.Command {
 	var f replayFlags
 	c := &cobra.Command{
-		Use:   "replay RECORD [-- gswitch show ... | -- ghost show ...]",
-		Short: "Replay what a switch or a host was given, to the bit, and look at it at any instant",
+		Use:   "replay RECORD|DIRECTORY [-- gswitch show ... | -- ghost show ...]",
+		Short: "Replay what nodes or a whole run were given, to the bit, and look at any instant",
 		Long: "replay makes the switch of a record anew (gswitch run --record, gswitch record start), or the\n" +
 			"host (ghost run --record), and gives it what was recorded, in virtual time, as fast as it\n" +
 			"goes. It compares a hash of all that it sends with that of the recorded run, and says that\n" +
@@ -51,28 +55,37 @@ func replayCommand() *cobra.Command {
 			"With --at or --until the replay ends there, and a verb of gswitch or ghost behind -- shows\n" +
 			"the switch or the host as it was at that instant. Instants are since the beginning of the\n" +
 			"record.\n\n" +
-			"With --minimise it looks for the fewest inputs with which the event of --until still comes:\n" +
-			"flows (with --frames, single frames), congestion marks, links, commands, allocations and\n" +
-			"checks of payload that fail.\n\n" +
 			"The record of a whole run on real frames (gfabric run --on netns) makes the run happen\n" +
-			"again: all of its nodes, with the same frames at the same instants. --node chooses the\n" +
-			"switch that is shown.",
+			"again: all of its nodes, with the same frames at the same instants. A directory (gfabric up\n" +
+			"--record, ghost run --record) is replayed as a network, its nodes side by side by their\n" +
+			"common clock. --trace and --pcap are of all nodes then, --until adds up those of all nodes\n" +
+			"that its label node leaves, and --node chooses the node that is shown.\n\n" +
+			"--what-if and --set replay a node with another configuration and the same inputs, and say\n" +
+			"what would have been different. With --minimise it looks for the fewest inputs with which\n" +
+			"the event of --until still comes: flows (with --frames, single frames), congestion marks,\n" +
+			"links, commands, allocations and checks of payload that fail. Both are of one node: of a\n" +
+			"whole run --node chooses a switch, to which comes what the others sent it.",
 		Example: "  gfabric replay leaf1-20260102T030405.000Z.grec\n" +
 			"  gfabric replay leaf1.grec --at 12.304s -- gswitch show queues\n" +
 			"  gfabric replay leaf1.grec --until drop:queue-tail -- gswitch show buffer\n" +
 			"  gfabric replay leaf1.grec --until 'drops > 10' -- gswitch show queues\n" +
 			"  gfabric replay h1.grec --until 'timeouts > 0' -- ghost show flows\n" +
-			"  gfabric replay leaf1.grec --what-if other.yaml\n" +
-			"  gfabric replay leaf1.grec --until drop:queue-tail --minimise\n" +
-			"  gfabric replay run.grec --at 300us --node s1 -- gswitch show queues\n" +
-			"  gfabric replay leaf1.grec --serve 127.0.0.1:8080\n" +
 			"  gfabric replay leaf1.grec --trace 10.0.1.2:4791 --from 12.3s --to 12.31s\n" +
-			"  gfabric replay leaf1.grec --pcap frames.pcapng --from 12.3s --to 12.31s",
+			"  gfabric replay leaf1.grec --pcap frames.pcapng --from 12.3s --to 12.31s\n" +
+			"  gfabric replay leaf1.grec --what-if other.yaml\n" +
+			"  gfabric replay leaf1.grec --set buffer.limit=400KB\n" +
+			"  gfabric replay leaf1.grec --until drop:queue-tail --minimise\n" +
+			"  gfabric replay leaf1.grec --serve 127.0.0.1:8080\n" +
+			"  gfabric replay run.grec --at 300us --node s1 -- gswitch show queues\n" +
+			"  gfabric replay run.grec --until 'drops{node=\"s1\"} > 0' --trace 10.0.0.2\n" +
+			"  gfabric replay run.grec --node s1 --set switch.buffer.size=1MB\n" +
+			"  gfabric replay run.grec --node s1 --until drop --minimise\n" +
+			"  gfabric replay records/ --trace 10.0.0.2:5201 --to 3s",
 		Args: func(c *cobra.Command, args []string) error {
 			if n := c.ArgsLenAtDash(); n >= 0 {
 				args = args[:n]
 			}
-			return one("the file of a record")(c, args)
+			return one("the file of a record, or a directory of some")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.run(c.Context(), args[0], args[1:], c.OutOrStdout(), c.ErrOrStderr())
@@ -80,16 +93,17 @@ func replayCommand() *cobra.Command {
 	}
 	fl := c.Flags()
 	fl.DurationVar(&f.at, "at", -1, "end the replay at this instant")
-	fl.StringVar(&f.until, "until", "", "end the replay behind the call in which a frame is dropped (drop, drop:REASON), or after which a comparison holds, such as 'drops{reason=\"queue-tail\"} > 10' or 'queue_bytes{port=\"p1\",queue=\"3\"} > 100KB'")
+	fl.StringVar(&f.until, "until", "", "end the replay behind the call in which a frame is dropped (drop, drop:REASON), or after which a comparison holds, such as 'drops{node=\"s1\",reason=\"queue-tail\"} > 10' or 'queue_bytes{port=\"p1\",queue=\"3\"} > 100KB'")
 	fl.StringVar(&f.whatIf, "what-if", "", "replay twice, as it was and with the configuration of this file, and say what would have been different")
+	fl.StringArrayVar(&f.set, "set", nil, "path=value: replay twice, as it was and with this in the configuration of the node, as in buffer.limit=400KB; of a whole run a path of the scenario; may be repeated")
 	fl.BoolVar(&f.minimise, "minimise", false, "print the fewest inputs with which what --until names still comes, none of which can be left out")
 	fl.BoolVar(&f.frames, "frames", false, "minimise to single frames and marks, not to flows: many more replays")
-	fl.BoolVar(&f.json, "json", false, "print what --minimise finds as JSON")
+	fl.BoolVar(&f.json, "json", false, "print what --trace (an object a line), --what-if, --set and --minimise find as JSON")
 	fl.StringVar(&f.trace, "trace", "", "print what happens to each frame from or to ADDRESS or ADDRESS:PORT")
 	fl.StringVar(&f.pcap, "pcap", "", "write the frames to this pcapng file: those that came, left and were dropped, headers only")
 	fl.DurationVar(&f.from, "from", 0, "trace and pcap from this instant on")
 	fl.DurationVar(&f.to, "to", -1, "end the replay, and with it trace and pcap, at this instant")
-	fl.StringVar(&f.node, "node", "", "of the record of a whole run, the switch that a verb of gswitch shows")
+	fl.StringVar(&f.node, "node", "", "of several nodes, the one that a verb shows, or of which --what-if, --set and --minimise are")
 	fl.StringVar(&f.serve, "serve", "", "show the record in the browser, with a slider for the instant, at an address such as "+defaultListen)
 	fl.BoolVar(&f.force, "force", false, "replay a record of another build, which may differ")
 	for _, name := range []string{"at", "to"} {
@@ -115,29 +129,32 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 			return err
 		}
 	}
-	if f.serve != "" {
-		if f.at >= 0 || f.to >= 0 || f.until != "" || f.whatIf != "" || f.trace != "" || f.pcap != "" || f.node != "" || f.minimise || len(words) > 0 {
-			return usagef("--serve shows all instants, and all nodes: it goes with --force alone")
-		}
+	alone := f.minimise || f.other()
+	if err := f.fits(words); err != nil {
+		return err
+	}
+	names, err := f.records(name)
+	if err != nil {
+		return err
+	}
+	if len(names) > 1 && (alone || f.serve != "") {
+		return usagef("%s holds records of several nodes: choose one with --node, or name its file", name)
+	}
+	if name = names[0]; f.serve != "" {
 		return f.site(ctx, name)
 	}
-	if f.minimise {
-		if f.until == "" {
-			return usagef("--minimise needs an event: name it with --until, such as --until drop:queue-tail")
+	if alone {
+		if err := f.take(ctx, name); err != nil {
+			return err
 		}
-		if f.at >= 0 || f.from > 0 || f.whatIf != "" || f.trace != "" || f.pcap != "" || f.node != "" || len(words) > 0 {
-			return usagef("--minimise goes with --until, --to, --frames, --json and --force alone")
-		}
+	}
+	switch {
+	case f.minimise:
 		return f.minimised(ctx, name, until, stdout, stderr)
-	}
-	if f.frames || f.json {
-		return usagef("--frames and --json are for --minimise")
-	}
-	if f.whatIf != "" {
-		if f.until != "" || f.trace != "" || f.pcap != "" || len(words) > 0 {
-			return usagef("--what-if compares two replays from the beginning to --at: it goes with nothing else")
-		}
+	case alone:
 		return f.compare(ctx, name, end, stdout)
+	case len(names) > 1:
+		return f.several(ctx, names, until, end, words, stdout, stderr)
 	}
 	file, in, err := f.open(name)
 	if err != nil {
@@ -145,12 +162,12 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 	}
 	defer file.Close()
 	if in.Header.Kind == runner.RecordKind {
-		return f.again(ctx, name, in, end, words, stdout, stderr)
+		return f.again(ctx, name, in, until, end, words, stdout, stderr)
 	}
-	if f.node != "" {
-		return usagef("--node is for records of whole runs, this is of a %s", in.Header.Kind)
+	if f.node != "" && f.node != in.Header.Name {
+		return usagef("%s is of %s, not of --node %s", name, in.Header.Name, f.node)
 	}
-	p, err := player(in)
+	p, err := f.player(in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -163,47 +180,85 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 			return err
 		}
 	}
-	r := &replayed{flags: f, p: p, sw: p.Node.(replayable), out: bufio.NewWriter(stdout), from: h.Start + frame.Time(f.from), until: until}
-	defer r.out.Flush()
-	if err := r.watch(); err != nil {
+	l, err := newLookout(f, until, stdout)
+	if err != nil {
 		return err
 	}
+	r := newReplayed(l, p)
 	began := time.Now()
-	err = r.play(ctx, addTime(h.Start, end))
-	if closed := r.close(); closed != nil {
-		return closed
+	cut, err := ending(name, r.play(ctx, addTime(h.Start, end)))
+	if err := errors.Join(err, l.close()); err != nil {
+		return err
 	}
-	var cut string
-	lost, saved := replay.LostError{}, replay.SavedError{}
-	switch {
-	case errors.Is(err, io.EOF), err == nil:
-	case errors.Is(err, replay.ErrCut), errors.As(err, &lost), errors.As(err, &saved):
-		cut = "; " + err.Error()
-	default:
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	if f.until != "" && !r.stopped {
+	if until != nil && !r.stopped {
 		return fmt.Errorf("%s: %s did not come up to the end, %v", name, f.until, (p.Now() - h.Start).Duration())
 	}
+	r.verdict(stderr, began, cut)
+	if len(words) == 0 {
+		return nil
+	}
+	return r.show(ctx, words, stdout, stderr)
+}
+
+// other reports whether a node is replayed with another configuration.
+func (f *replayFlags) other() bool { return f.whatIf != "" || len(f.set) > 0 }
+
+// fits refuses flags that make no sense together.
+func (f *replayFlags) fits(words []string) error {
+	looks := f.trace != "" || f.pcap != "" || len(words) > 0
+	switch {
+	case f.serve != "" && (f.at >= 0 || f.to >= 0 || f.until != "" || f.other() || looks || f.node != "" || f.minimise):
+		return usagef("--serve shows all instants, and all nodes: it goes with --force alone")
+	case f.minimise && f.until == "":
+		return usagef("--minimise needs an event: name it with --until, such as --until drop:queue-tail")
+	case f.minimise && (f.at >= 0 || f.from > 0 || f.other() || looks):
+		return usagef("--minimise goes with --until, --to, --node, --frames, --json and --force alone")
+	case f.frames && !f.minimise:
+		return usagef("--frames is for --minimise")
+	case f.json && !f.minimise && !f.other() && f.trace == "":
+		return usagef("--json is for --trace, --what-if, --set and --minimise; verbs of gswitch and ghost have their own")
+	case f.whatIf != "" && len(f.set) > 0:
+		return usagef("--set changes the configuration of the record, --what-if names another one: give one of them")
+	case f.other() && (f.until != "" || looks || f.from > 0):
+		return usagef("--what-if and --set compare two replays from the beginning to --at: they go with --node, --json and --force alone")
+	}
+	return nil
+}
+
+// ending tells how a replay came to an end: where the record does, and why; err is
+// another error.
+func ending(name string, why error) (cut string, err error) {
+	lost, saved := replay.LostError{}, replay.SavedError{}
+	switch {
+	case errors.Is(why, io.EOF), why == nil:
+		return "", nil
+	case errors.Is(why, replay.ErrCut), errors.As(why, &lost), errors.As(why, &saved):
+		return "; " + why.Error(), nil
+	}
+	return "", fmt.Errorf("%s: %w", name, why)
+}
+
+// verdict tells how far a replay came, and that it was what was recorded.
+func (r *replayed) verdict(w io.Writer, began time.Time, cut string) {
+	p, h := r.p, r.p.Header
 	frames, sums := p.Sent()
 	failed := ""
 	if n := p.Failed(); n > 0 {
 		failed = fmt.Sprintf(" %d allocations failed,", n)
 	}
-	fmt.Fprintf(stderr, "replayed %v of %s in %v: %d calls, %d frames sent,%s %d hashes compared: identical%s\n",
+	fmt.Fprintf(w, "replayed %v of %s in %v: %d calls, %d frames sent,%s %d hashes compared: identical%s\n",
 		(p.Now() - h.Start).Duration().Round(time.Microsecond), h.Name, time.Since(began).Round(time.Millisecond), p.Steps(), frames, failed, sums, cut)
 	if c := h.Clock; c != nil {
-		fmt.Fprintf(stderr, "when it began, its clock was %v ahead of the machine's, within %v of root %016x\n", time.Duration(c.Zero-h.Epoch), time.Duration(c.Eps), c.Root)
+		fmt.Fprintf(w, "when it began, its clock was %v ahead of the machine's, within %v of root %016x\n", time.Duration(c.Zero-h.Epoch), time.Duration(c.Eps), c.Root)
 	}
-	if len(words) == 0 {
-		return nil
-	}
-	r.out.Flush()
-	return r.show(ctx, words, stdout, stderr)
 }
 
 // open opens a record.
 func (f *replayFlags) open(name string) (io.Closer, *replay.Reader, error) {
+	if f.taken != nil {
+		in, err := replay.NewReader(bytes.NewReader(f.taken))
+		return io.NopCloser(nil), in, err
+	}
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, nil, cli.Input(err)
@@ -219,20 +274,23 @@ func (f *replayFlags) open(name string) (io.Closer, *replay.Reader, error) {
 }
 
 // player makes what a record is of.
-func player(in *replay.Reader) (*replay.Player, error) {
+func (f *replayFlags) player(in *replay.Reader) (*replay.Player, error) {
 	if programs[in.Header.Kind] == "" {
 		return nil, fmt.Errorf("this is of a %s, of which this program knows nothing", in.Header.Kind)
 	}
 	return replay.NewPlayer(in, func(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
-		if h.Kind == "host" {
+		switch h.Kind {
+		case "host":
 			return host.Rebuild(h, pool)
+		case runner.SwitchKind:
+			return newRunSwitch(h, nil, pool)
 		}
 		return control.Rebuild(h, pool)
 	})
 }
 
 // programs are those that show what records are of.
-var programs = map[string]string{"switch": "gswitch", "host": "ghost"}
+var programs = map[string]string{"switch": "gswitch", runner.SwitchKind: "gswitch", "host": "ghost"}
 
 // replayable is what a record is of.
 type replayable interface {
@@ -265,13 +323,10 @@ func (r *replayed) play(ctx context.Context, end frame.Time) error {
 		if err != nil {
 			return err
 		}
-		if e.Kind == replay.Transmit && len(e.Frames) > 0 {
-			r.left(e)
+		if e.Kind == replay.Transmit {
+			r.left(e.At, e.Port, e.Frames)
 		}
-		if c := r.until; c != nil && !c.drop {
-			r.stopped = c.holds(c.in(r.sw))
-		}
-		if r.stopped {
+		if r.holds() {
 			return nil
 		}
 	}

@@ -2,6 +2,8 @@ package gfabric
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,29 +16,37 @@ import (
 	"gswitch/capture"
 	"gswitch/config"
 	"gswitch/control"
+	"gswitch/control/cli"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
 
 // replayDocument is a switch whose port out is slower than what comes in.
-func replayDocument(in, out, rate string) string {
+func replayDocument(in, out, rate string) string { return replayDocumentOf("s1", in, out, rate) }
+
+func replayDocumentOf(name, in, out, rate string) string {
 	return fmt.Sprintf(`version: 1
 memory: {frames: 4096}
 control: {socket: /run/gswitch-test/never.sock}
 switches:
-  - name: s1
+  - name: %s
     ports:
       - {name: in, pcap: {read: %s}}
       - {name: out, pcap: {write: %s}, rate: %s}
     buffer: {size: 4MB, limit: 20KB}
     fdb: {static: [{mac: "02:00:00:00:00:01", port: out}]}
-`, in, out, rate)
+`, name, in, out, rate)
 }
 
 // recordedSwitch is the record of a switch that 300 frames went through, and drops.
 func recordedSwitch(t *testing.T) (record, in, out string) {
 	t.Helper()
-	dir := t.TempDir()
+	return recordedSwitchOf(t, "s1", t.TempDir())
+}
+
+// recordedSwitchOf is that of a switch of a name, in a directory.
+func recordedSwitchOf(t *testing.T, name, dir string) (record, in, out string) {
+	t.Helper()
 	in, out = filepath.Join(dir, "in.pcapng"), filepath.Join(dir, "out.pcapng")
 	f, err := os.Create(in)
 	if err != nil {
@@ -60,7 +70,7 @@ func recordedSwitch(t *testing.T) (record, in, out string) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	doc, err := config.Parse("test.yaml", []byte(replayDocument(in, out, "10Mbps")))
+	doc, err := config.Parse("test.yaml", []byte(replayDocumentOf(name, in, out, "10Mbps")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +177,21 @@ func TestReplayWhatIf(t *testing.T) {
 	}
 	if d := rows["in drops of what came in, queue-tail"]; err != nil || len(d) != 2 || d[0] == "0" || d[1] != "0" || !strings.Contains(said, "the first frame that would have left otherwise") {
 		t.Errorf("a faster port with more room: %v: %s", err, said)
+	}
+	// The same settings one by one: the ports by their names.
+	one, err := replayOf(t, record, "--set", "ports.out.rate=100Mbps", "--set", "buffer.limit=1MB")
+	if err != nil || one != said {
+		t.Errorf("--set: %v: %s\n--what-if: %s", err, one, said)
+	}
+	var d difference
+	one, err = replayOf(t, record, "--set", "ports.out.rate=100Mbps", "--json")
+	if err := errors.Join(err, json.Unmarshal([]byte(one), &d)); err != nil || d.First <= 0 || len(d.Rows) == 0 || d.Replayed <= 0 {
+		t.Errorf("%v: %s", err, one)
+	}
+	for _, wrong := range []string{"bufer.limit=1MB", "buffer.limit", "ports.nosuch.rate=1Gbps", "buffer.limit=red"} {
+		if said, err := replayOf(t, record, "--set", wrong); err == nil || cli.ExitCode(err) != exitUsage {
+			t.Errorf("--set %s: %v: %s", wrong, err, said)
+		}
 	}
 	if _, err := replayOf(t, record, "--what-if", with("100Mbps", "1MB"), "--until", "drop"); err == nil {
 		t.Error("--what-if took --until")

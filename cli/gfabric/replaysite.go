@@ -84,12 +84,16 @@ func (s *recordSite) begin() error {
 	if err != nil {
 		return err
 	}
-	p, err := player(in)
+	p, err := s.flags.player(in)
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", s.name, err), file.Close())
 	}
 	s.file, s.at = file, 0
-	s.r = &replayed{flags: s.flags, p: p, sw: p.Node.(replayable)}
+	l, err := newLookout(&replayFlags{}, nil, io.Discard)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	s.r = newReplayed(l, p)
 	switch x := p.Node.(type) {
 	case *control.Replayed:
 		s.look = view.SwitchAt(p.Header.Name, x.Node, x.Ports(), x.Rates())

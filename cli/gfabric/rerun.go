@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,15 +17,15 @@ import (
 	"gswitch/replay"
 )
 
+// errUntil ends the replay of a run where what --until names has come.
+var errUntil = errors.New("what --until names has come")
+
 // again makes the run of a record happen again.
-func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader, end frame.Time, words []string, stdout, stderr io.Writer) error {
-	switch {
-	case f.trace != "" || f.pcap != "" || f.until != "":
-		return usagef("%s is of a whole run: --trace, --pcap and --until are for records of one switch or host", name)
-	case len(words) > 0 && words[0] != "gswitch":
+func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader, until *condition, end frame.Time, words []string, stdout, stderr io.Writer) error {
+	if len(words) > 0 && words[0] != "gswitch" {
 		return usagef("of a whole run verbs of gswitch show a switch, chosen by --node; %s is another program", words[0])
 	}
-	if len(words) > 0 {
+	if end != frame.Never || len(words) > 0 && until == nil {
 		last, err := f.last(name)
 		switch {
 		case err != nil:
@@ -34,35 +33,135 @@ func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader,
 		case end == frame.Never:
 			end = last
 		case end > last:
-			return usagef("--at %v: the record ends at %v", end.Duration(), last.Duration())
+			return usagef("%v: the record ends at %v", end.Duration(), last.Duration())
 		}
 	}
-	x := runner.Replay{Instants: []frame.Time{end}}
+	l, err := newLookout(f, until, stdout)
+	if err != nil {
+		return err
+	}
+	look := &runLookout{lookout: l}
+	x := runner.Replay{Instants: []frame.Time{end}, Built: look.watch}
 	if end != frame.Never {
-		x.At = func(n *vnet.Network, _ frame.Time) error {
-			if len(words) == 0 {
-				return nil
-			}
-			handler, err := switchOfRun(n, f.node, &in.Header)
-			if err != nil {
-				return err
-			}
-			return shown(ctx, handler, words, stdout, stderr)
-		}
+		x.At = func(*vnet.Network, frame.Time) error { return nil }
 	}
 	began := time.Now()
-	err := x.Again(ctx, in)
-	if err != nil && !errors.Is(err, replay.ErrCut) {
+	err = x.Again(ctx, in)
+	if closed := l.close(); closed != nil {
+		return closed
+	}
+	if err != nil && !errors.Is(err, errUntil) && !errors.Is(err, replay.ErrCut) {
 		return fmt.Errorf("%s: %w", name, err)
+	}
+	at := x.Player.Now().Duration()
+	if until != nil && look.at < 0 {
+		return fmt.Errorf("%s: %s did not come up to the end, %v", name, f.until, at)
 	}
 	cut := ""
 	if x.Cut != nil {
 		cut = "; " + x.Cut.Error()
 	}
 	frames, sums := x.Player.Sent()
-	fmt.Fprintf(stderr, "replayed %v of %s in %v: %d calls, %d frames sent, %d hashes compared: identical%s\n", x.Player.Now().Duration().Round(time.Microsecond), in.Header.Name,
+	fmt.Fprintf(stderr, "replayed %v of %s in %v: %d calls, %d frames sent, %d hashes compared: identical%s\n", at.Round(time.Microsecond), in.Header.Name,
 		time.Since(began).Round(time.Millisecond), x.Player.Steps(), frames, sums, cut)
+	if until != nil {
+		fmt.Fprintf(stderr, "%s comes at %v, at %s\n", f.until, at, look.sights[look.at].name)
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	node := f.node
+	if node == "" && until != nil {
+		if _, is := look.n.SwitchByName(look.sights[look.at].name); is {
+			node = look.sights[look.at].name
+		}
+	}
+	handler, err := switchOfRun(look.n, node, &in.Header)
+	if err != nil {
+		return err
+	}
+	return shown(ctx, handler, words, stdout, stderr)
+}
+
+// runLookout is what is looked at in all nodes of a run.
+type runLookout struct {
+	*lookout
+	n      *vnet.Network
+	sights []*sight // by the numbers of the engine
+	of     []int    // switch or host by the same number: as in n.Switches, or -1 - as in n.Hosts
+	values []float64
+	total  float64
+	at     int // where what --until names came; -1: nowhere
+}
+
+// watch looks at a network from its first step on.
+func (l *runLookout) watch(n *vnet.Network, p *replay.NetworkPlayer) error {
+	l.n, l.at, l.wide = n, -1, 16
+	count := len(n.Topology.Nodes)
+	l.sights, l.of, l.values = make([]*sight, count), make([]int, count), make([]float64, count)
+	for node := range n.Topology.Nodes {
+		x := &sight{lookout: l.lookout, name: n.Topology.Nodes[node].Name, arena: p.Pool().Arena, ports: map[uint16]string{}, epoch: p.Header().Epoch}
+		for port, name := range n.Topology.PortNames(node) {
+			x.ports[uint16(port)] = name
+		}
+		k := n.EngineNode(node)
+		l.sights[k] = x
+		if s, is := n.SwitchByName(x.name); is {
+			l.of[k] = s
+		} else if h, is := n.HostByName(x.name); is {
+			l.of[k] = -1 - h
+		}
+	}
+	if l.frames() {
+		p.Seen = func(now frame.Time, node int, port uint16, v []frame.Ref) { l.sights[node].came(now, port, v) }
+		p.Left = func(now frame.Time, node int, port uint16, v []frame.Ref) { l.sights[node].left(now, port, v) }
+	}
+	if l.drops() {
+		p.Dropped = func(now frame.Time, node int, v []frame.Ref) { l.sights[node].dropped(now, v) }
+	}
+	c := l.until
+	if c == nil {
+		return nil
+	}
+	if _, known := n.Topology.Lookup(c.node); c.node != "" && !known {
+		return usagef("--until %s: the run has no node %s", c.text, c.node)
+	}
+	if !c.drop {
+		for k := range l.sights {
+			l.values[k] = l.value(k)
+			l.total += l.values[k]
+		}
+	}
+	p.Stepped = l.stepped
 	return nil
+}
+
+// value is that of a node.
+func (l *runLookout) value(k int) float64 {
+	x, c := l.sights[k], l.until
+	switch {
+	case c.node != "" && c.node != x.name:
+		return 0
+	case l.of[k] >= 0:
+		return c.of(l.n.Switches[l.of[k]].Nodes[0], x.ports)
+	}
+	return c.ofNIC(l.n.Hosts[-1-l.of[k]])
+}
+
+// stepped looks, behind a call of a node, whether what --until names has come.
+func (l *runLookout) stepped(_ frame.Time, k int) error {
+	come := l.sights[k].stopped
+	if c := l.until; !c.drop {
+		v := l.value(k)
+		l.total += v - l.values[k]
+		l.values[k] = v
+		come = c.holds(l.total)
+	}
+	if !come {
+		return nil
+	}
+	l.at = k
+	return errUntil
 }
 
 // last is the last instant at which one can look at the run of a record.
@@ -82,35 +181,21 @@ func (f *replayFlags) last(name string) (frame.Time, error) {
 // switchOfRun serves the API of a daemon that runs a switch of a run, the only one if
 // name is empty.
 func switchOfRun(n *vnet.Network, name string, h *replay.Header) (http.Handler, error) {
-	var names []string
-	for _, node := range n.Topology.Switches() {
-		names = append(names, n.Topology.Nodes[node].Name)
-	}
-	if name == "" && len(names) == 1 {
+	if names := switchNames(n.Topology); name == "" && len(names) == 1 {
 		name = names[0]
+	} else if name == "" {
+		return nil, usagef("which switch is to be shown? Choose it with --node: %s", strings.Join(names, ", "))
 	}
 	k, ok := n.SwitchByName(name)
-	switch {
-	case name == "":
-		return nil, usagef("which switch is to be shown? Choose it with --node: %s", strings.Join(names, ", "))
-	case !ok:
-		return nil, usagef("--node %s: the run has no switch of this name, it has %s", name, strings.Join(names, ", "))
+	if !ok {
+		return nil, usagef("--node: %w", runner.NoSwitch(n, name))
 	}
-	return control.Shown(n.Switches[k], name, portNames(n.Topology, n.Topology.Switches()[k]), h, n.Engine.Now())
+	return control.Shown(n.Switches[k], name, n.Topology.PortNames(n.Topology.Switches()[k]), h, n.Engine.Now())
 }
 
-// portNames names the ports of a node of a topology by what is at their other ends.
-func portNames(t *fabric.Topology, node int) (names []string) {
-	for port, link := range t.Nodes[node].Links {
-		far := t.Links[link].A
-		if far.Node == node && far.Port == port {
-			far = t.Links[link].B
-		}
-		name := t.Nodes[far.Node].Name
-		if slices.Contains(names, name) {
-			name = fmt.Sprintf("%s-%d", name, port)
-		}
-		names = append(names, name)
+func switchNames(t *fabric.Topology) (names []string) {
+	for _, node := range t.Switches() {
+		names = append(names, t.Nodes[node].Name)
 	}
 	return names
 }

@@ -3,15 +3,18 @@ package gfabric
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"gswitch/control"
 	"gswitch/control/cli"
+	"gswitch/control/privilege"
 	"gswitch/fabric/lab"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
@@ -22,6 +25,7 @@ import (
 func siteCommand() *cobra.Command {
 	var f scenarioFlags
 	var l liveFlags
+	var keep cli.Privileges
 	var file, on, listen string
 	var pace time.Duration
 	var repeat bool
@@ -36,7 +40,9 @@ func siteCommand() *cobra.Command {
 			"opened, and no results are kept: that is what gfabric run SCENARIO --serve does.\n\n" +
 			"The page loads nothing from elsewhere. What it draws is at /api/layout and, as\n" +
 			"Server-Sent Events, at /api/samples. Nobody is asked for a password: with another\n" +
-			"address than one of this machine itself, everybody who reaches it can look on.",
+			"address than one of this machine itself, everybody who reaches it can look on.\n" +
+			"Privileges that this does not need are given up before anybody is answered, unless\n" +
+			"--keep-privileges or --on netns keeps them.",
 		Example: "  gfabric serve\n" +
 			"  gfabric serve ring --listen 127.0.0.1:9000\n" +
 			"  gfabric serve --scenario scenarios/quickstart.yaml\n" +
@@ -49,7 +55,7 @@ func siteCommand() *cobra.Command {
 				if on != "sim" || pace != 0 || repeat || len(f.set)+len(f.only)+len(f.seeds) > 0 || f.short {
 					return usagef("--on, --pace, --repeat, --set, --seed, --only and --short are about a scenario: name it with --scenario")
 				}
-				return serveLab(c.Context(), args, listen)
+				return serveLab(c.Context(), args, listen, &keep)
 			}
 			if len(args) > 0 {
 				return usagef("%q and --scenario %s: give one of them", args[0], file)
@@ -77,6 +83,11 @@ func siteCommand() *cobra.Command {
 					return err
 				}
 			}
+			if on == "sim" {
+				if err := keep.Drop(slog.Default(), privilege.Need{Read: []string{filepath.Dir(file)}}); err != nil {
+					return err
+				}
+			}
 			return serveScenario(c.Context(), s, o, listen, repeat)
 		},
 	}
@@ -87,12 +98,13 @@ func siteCommand() *cobra.Command {
 	c.Flags().DurationVar(&pace, "pace", 0, "virtual time that may go by in a second, such as 200us; if left out, a run takes a minute. 1s does not slow it")
 	c.Flags().BoolVar(&repeat, "repeat", false, "begin again when all runs are over")
 	c.Flags().StringVar(&listen, "listen", defaultListen, "address of the page")
+	keep.Flag(c.Flags())
 	return c
 }
 
 const defaultListen = "127.0.0.1:8080"
 
-func serveLab(ctx context.Context, args []string, listen string) error {
+func serveLab(ctx context.Context, args []string, listen string, keep *cli.Privileges) error {
 	name := ""
 	if len(args) > 0 {
 		name = args[0]
@@ -106,6 +118,9 @@ func serveLab(ctx context.Context, args []string, listen string) error {
 		return err
 	}
 	defer src.Close()
+	if err := keep.Drop(slog.Default(), privilege.Need{}); err != nil {
+		return err
+	}
 	site, err := open(src, listen)
 	if err != nil {
 		return err

@@ -10,6 +10,9 @@ import (
 	"gswitch/control"
 	"gswitch/control/host"
 	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/tcp"
+	"gswitch/tcp/endpoint"
 	"gswitch/units"
 	"gswitch/vswitch"
 )
@@ -22,6 +25,7 @@ type condition struct {
 	reason frame.Reason // Keep: any
 
 	value  string
+	node   string // "": all
 	port   string // "": all
 	queue  int    // -1: all
 	op     string
@@ -87,6 +91,8 @@ func (c *condition) label(name, value string) (err error) {
 	switch {
 	case name == "port":
 		c.port = value
+	case name == "node":
+		c.node = value
 	case name == "queue" && queues:
 		if c.queue, err = strconv.Atoi(value); err != nil || c.queue < 0 || c.queue > 7 {
 			return usagef("queue %q is none of 0 to 7", value)
@@ -105,23 +111,32 @@ var hostValues = []string{"drops", "received", "sent", "paused", "timeouts", "re
 
 // fits refuses what a record of this kind has not.
 func (c *condition) fits(kind string) error {
-	if of := slices.Contains(hostValues, c.value); kind == "host" && !of && !c.drop || kind == "switch" && (c.value == "timeouts" || c.value == "retransmissions") {
+	if of := slices.Contains(hostValues, c.value); kind == "host" && !of && !c.drop || kind != "host" && (c.value == "timeouts" || c.value == "retransmissions") {
 		return usagef("--until %s: a %s has no %s", c.text, kind, c.value)
 	}
 	return nil
 }
 
-// in returns the value of what a record is of.
-func (c *condition) in(x replayable) float64 {
-	if h, ok := x.(*host.Replayed); ok {
-		return c.ofHost(h)
+// in returns the value of what a record is of, whose ports have names.
+func (c *condition) in(x replayable, names map[uint16]string) float64 {
+	switch x := x.(type) {
+	case *host.Replayed:
+		return c.ofNIC(x.NIC())
+	case *runSwitch:
+		return c.of(x.Switch.Nodes[0], names)
 	}
-	return c.of(x.(*control.Replayed).Node, x.Ports())
+	return c.of(x.(*control.Replayed).Node, names)
 }
 
-// ofHost returns the value of a host.
-func (c *condition) ofHost(h *host.Replayed) float64 {
-	n := h.NIC().Counts()
+// ofNIC returns the value of a host: of its queue pairs, and of its connections of TCP.
+func (c *condition) ofNIC(nic *hostnic.NIC) float64 {
+	if !slices.Contains(hostValues, c.value) || c.port != "" {
+		return 0 // of switches
+	}
+	n, streams := nic.Counts(), tcp.Stats{}
+	if e := endpoint.Of(nic); e != nil {
+		streams = e.Counts().Stats
+	}
 	switch c.value {
 	case "drops":
 		return c.drops(n.Drops)
@@ -130,11 +145,11 @@ func (c *condition) ofHost(h *host.Replayed) float64 {
 	case "sent":
 		return float64(n.TxFrames)
 	case "timeouts":
-		return float64(n.Timeouts)
+		return float64(n.Timeouts + streams.Timeouts)
 	case "retransmissions":
-		return float64(n.Retransmissions)
+		return float64(n.Retransmissions + streams.Retransmitted)
 	case "paused":
-		return float64(bits.OnesCount8(h.NIC().Paused()))
+		return float64(bits.OnesCount8(nic.Paused()))
 	}
 	return 0
 }

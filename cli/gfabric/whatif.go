@@ -3,6 +3,7 @@ package gfabric
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -14,10 +15,13 @@ import (
 	"gswitch/control/cli"
 	"gswitch/control/host"
 	runner "gswitch/fabric/run"
+	"gswitch/fabric/scenario"
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/hostnic"
 	"gswitch/replay"
+	"gswitch/section"
+	"gswitch/wholefile"
 )
 
 // compare replays a record as it was and with another configuration, and tells what
@@ -31,8 +35,14 @@ func (f *replayFlags) compare(ctx context.Context, name string, end frame.Time, 
 	if err != nil {
 		return err
 	}
-	was.print(w, would)
-	return nil
+	d := was.against(would)
+	if !f.json {
+		d.print(w)
+		return nil
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(d)
 }
 
 // fixable is what a record is of that can be replayed freely.
@@ -42,16 +52,38 @@ type fixable interface {
 	Rated() []uint16
 }
 
-// fix gives a switch or a host the configuration of --what-if.
-func (f *replayFlags) fix(x fixable) error {
-	if h, ok := x.(*host.Replayed); ok {
-		doc, err := config.LoadHosts(f.whatIf)
+// otherwise makes what a record is of with the configuration of --what-if or --set.
+func (f *replayFlags) otherwise(in *replay.Reader) (*replay.Player, error) {
+	if in.Header.Kind == runner.SwitchKind {
+		return replay.NewPlayer(in, func(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
+			s, err := newRunSwitch(h, f.set, pool)
+			if err != nil {
+				return nil, cli.Input(err)
+			}
+			return s, nil
+		})
+	}
+	p, err := f.player(in)
+	if err != nil {
+		return nil, err
+	}
+	return p, f.fix(p.Node.(fixable), &in.Header)
+}
+
+// fix gives a switch or a host the configuration of --what-if or --set.
+func (f *replayFlags) fix(x fixable, h *replay.Header) error {
+	text, file, err := f.document(h)
+	if err != nil {
+		return cli.Input(err)
+	}
+	if of, ok := x.(*host.Replayed); ok {
+		doc, err := config.ParseHosts(file, text)
 		if err != nil {
 			return cli.Input(err)
 		}
-		return h.Fix(doc)
+		return of.Fix(doc)
 	}
-	doc, err := config.Load(f.whatIf)
+	doc, err := config.ParseBeside(file, text)
 	if err == nil {
 		err = control.Check(doc)
 	}
@@ -59,9 +91,35 @@ func (f *replayFlags) fix(x fixable) error {
 		return cli.Input(err)
 	}
 	if err := x.(*control.Replayed).Fix(doc); err != nil {
-		return fmt.Errorf("%s: %w", f.whatIf, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil
+}
+
+// document is what the node is to be configured by: the file of --what-if, or the document
+// with which the record begins and the settings of --set.
+func (f *replayFlags) document(h *replay.Header) (text []byte, file string, err error) {
+	if f.whatIf != "" {
+		if text, err = wholefile.Read(f.whatIf, section.MaxDocument); err != nil {
+			err = fmt.Errorf("cannot read the configuration: %w", err)
+		}
+		return text, f.whatIf, err
+	}
+	file, prefix := "the record's configuration", "hosts[0]."
+	if h.Kind == "switch" {
+		doc, err := config.Parse(file, []byte(h.Document))
+		if err != nil {
+			return nil, file, err
+		}
+		at := slices.IndexFunc(doc.Switches, func(s config.Switch) bool { return s.Name == h.Name })
+		prefix = fmt.Sprintf("switches[%d].", at)
+	}
+	var set []string
+	for _, s := range f.set {
+		set = append(set, prefix+s)
+	}
+	text, err = scenario.SetIn(file, []byte(h.Document), set)
+	return text, file, err
 }
 
 // outcome is what a switch or a host did with what it was given.
@@ -101,19 +159,15 @@ func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, o
 		return nil, err
 	}
 	defer file.Close()
-	if in.Header.Kind == runner.RecordKind {
-		return nil, inputf("%s is of a whole run: --what-if is for records of one switch or host; gfabric run --set runs it with other settings", name)
+	made := f.player
+	if other {
+		made = f.otherwise
 	}
-	p, err := player(in)
+	p, err := made(in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	sw := p.Node.(fixable)
-	if other {
-		if err := f.fix(sw); err != nil {
-			return nil, err
-		}
-	}
 	if err := p.Free(sw.Rated()); err != nil {
 		return nil, err
 	}
@@ -126,7 +180,11 @@ func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, o
 			}
 		}
 	}
-	r := &replayed{flags: f, p: p, sw: sw}
+	l, err := newLookout(&replayFlags{}, nil, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	r := newReplayed(l, p)
 	err = r.play(ctx, addTime(p.Header.Start, end))
 	if o.took = p.Now() - p.Header.Start; !replay.Ended(err) {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -155,17 +213,31 @@ func (o *outcome) left(p *replay.Player, port uint16, v []frame.Ref) {
 	}
 }
 
-// print tells what would have been different.
-func (o *outcome) print(w io.Writer, would *outcome) {
-	t := cli.NewTable("PORT", "WHAT", ">WAS", ">WOULD BE")
-	rows := 0
+// difference is what would have been different, as --json prints it.
+type difference struct {
+	Replayed float64   `json:"replayed_seconds"`
+	First    float64   `json:"first_seconds"` // when a frame would have left otherwise; -1: none would
+	Rows     []changed `json:"different"`
+
+	took, first frame.Time
+}
+
+// changed is a value that would have been another.
+type changed struct {
+	Port  string `json:"port"` // -: of the whole node
+	What  string `json:"what"`
+	Was   any    `json:"was"` // times in nanoseconds
+	Would any    `json:"would_be"`
+}
+
+// against returns what is different in another outcome.
+func (o *outcome) against(would *outcome) *difference {
+	d := &difference{Replayed: o.took.Duration().Seconds(), First: -1, Rows: []changed{}, took: o.took, first: frame.Never}
 	row := func(port uint16, what string, a, b any) {
 		if a != b {
-			t.Row(cmp.Or(o.names[port], "-"), what, a, b)
-			rows++
+			d.Rows = append(d.Rows, changed{cmp.Or(o.names[port], "-"), what, a, b})
 		}
 	}
-	first := frame.Never
 	for _, port := range slices.Sorted(maps.Keys(o.names)) {
 		a, b := o.ports[port], would.ports[port]
 		if a == nil {
@@ -180,22 +252,39 @@ func (o *outcome) print(w io.Writer, would *outcome) {
 		row(port, "wait, median", short(a.waited.Quantile(0.5)), short(b.waited.Quantile(0.5)))
 		row(port, "wait, 99 %", short(a.waited.Quantile(0.99)), short(b.waited.Quantile(0.99)))
 		row(port, "wait, longest", short(a.longest), short(b.longest))
-		first = min(first, differ(a.sent, b.sent))
+		d.first = min(d.first, differ(a.sent, b.sent))
 	}
 	row(0, "retransmissions", o.host.Retransmissions, would.host.Retransmissions)
 	row(0, "timeouts", o.host.Timeouts, would.host.Timeouts)
 	all := maps.Clone(o.drops)
 	maps.Copy(all, would.drops)
-	for _, d := range slices.SortedFunc(maps.Keys(all), func(x, y dropped) int { return cmp.Or(cmp.Compare(x.port, y.port), cmp.Compare(x.reason, y.reason)) }) {
-		row(d.port, "drops of what came in, "+d.reason.String(), o.drops[d], would.drops[d])
+	for _, at := range slices.SortedFunc(maps.Keys(all), func(x, y dropped) int { return cmp.Or(cmp.Compare(x.port, y.port), cmp.Compare(x.reason, y.reason)) }) {
+		row(at.port, "drops of what came in, "+at.reason.String(), o.drops[at], would.drops[at])
 	}
-	took := o.took.Duration().Round(time.Microsecond)
-	if rows == 0 && first == frame.Never {
+	if d.first != frame.Never {
+		d.first -= o.start
+		d.First = d.first.Duration().Seconds()
+	}
+	return d
+}
+
+// print tells what would have been different.
+func (d *difference) print(w io.Writer) {
+	took := d.took.Duration().Round(time.Microsecond)
+	if len(d.Rows) == 0 && d.first == frame.Never {
 		fmt.Fprintf(w, "in %v nothing would have been different\n", took)
 		return
 	}
+	t := cli.NewTable("PORT", "WHAT", ">WAS", ">WOULD BE")
+	for _, r := range d.Rows {
+		t.Row(r.Port, r.What, r.Was, r.Would)
+	}
 	t.Print(w)
-	fmt.Fprintf(w, "in %v; the first frame that would have left otherwise is that of %v\n", took, (first - o.start).Duration())
+	if d.first == frame.Never {
+		fmt.Fprintf(w, "in %v; all frames would have left as they did\n", took)
+		return
+	}
+	fmt.Fprintf(w, "in %v; the first frame that would have left otherwise is that of %v\n", took, d.first.Duration())
 }
 
 // differ returns the instant of the first frame of two sequences that is not the same.

@@ -82,7 +82,7 @@ run.`,
 	f.StringVar(&a.host, "host", "", "host, where the daemon runs several")
 	cli.CredentialFlags(f, &a.show)
 	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.withTransparent(a.runCommand()), a.serveCommand(), a.sendCommand(), a.pingCommand(), a.perfCommand(), a.calibrateCommand(), a.withChannels(a.showCommand()), a.timeCommand(), a.watchCommand(), a.captureCommand(),
+	root.AddCommand(a.withTransparent(a.runCommand()), a.serveCommand(), a.sendCommand(), a.pingCommand(), a.perfCommand(), a.tcpCommand(), a.calibrateCommand(), a.withChannels(a.showCommand()), a.timeCommand(), a.watchCommand(), a.captureCommand(),
 		a.applyCommand(), a.withTransparentFiles(a.validateCommand()), schemaCommand(), doctor.Command("ghost", &a.json), versionCommand())
 	return root
 }

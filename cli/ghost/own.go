@@ -25,7 +25,6 @@ import (
 	"gswitch/control/cli"
 	"gswitch/control/host"
 	"gswitch/section"
-	"gswitch/units"
 )
 
 // own are the flags that make a host.
@@ -38,7 +37,7 @@ type own struct {
 	jitter                                  float64
 	recovery                                string
 	serve, noFastRetransmit                 bool
-	record, recordLimit                     string
+	record                                  cli.RecordFlags
 	wait                                    time.Duration
 	verbose                                 bool
 }
@@ -213,14 +212,9 @@ func (o *own) start(ctx context.Context, a *app, stderr io.Writer, level slog.Le
 	}
 	r := &running{log: control.NewLogger(stderr, level)}
 	opts := host.Options{Version: version, Source: cmp.Or(o.file, "flags"), Wait: o.wait, Logger: r.log, Override: o.override(a)}
-	opts.Record = o.record
-	if o.recordLimit != "" {
-		if o.record == "" {
-			return nil, cli.Usage(errors.New("--record-limit goes with --record"))
-		}
-		if opts.Recorder.Limit, err = units.Bytes.Whole(o.recordLimit, 1<<62); err != nil {
-			return nil, cli.Usage(fmt.Errorf("--record-limit: %w", err))
-		}
+	opts.Record = o.record.Dir
+	if opts.Recorder, err = o.record.Recorder(); err != nil {
+		return nil, cli.Usage(err)
 	}
 	r.doc = doc.Clone()
 	opts.Override(r.doc)
@@ -309,7 +303,9 @@ with --keep-privileges.`,
     --link 200Mbps --base-rtt 2ms --serve
   ghost run --netns h1 --port eth0 --addr fd00::1/64 --poll spin --cpu 1
   ghost run -c host.yaml --wait 30s
-  ghost run -c host.yaml --record records`,
+  ghost run -c host.yaml --record records
+  ghost run -c host.yaml --record records --record-last 64MiB \
+    --record-on timeout`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			hangup := make(chan os.Signal, 1)
@@ -322,6 +318,7 @@ with --keep-privileges.`,
 			if err := a.keep.Drop(r.log, r.d.Need()); err != nil {
 				return errors.Join(err, r.d.Stop(), cli.CloseAll(r.listeners))
 			}
+			go cli.SaveOnSignal(c.Context(), r.d.SaveRecording, r.log)
 			ready := fmt.Sprintf("%s; control socket %s", summary(r.doc), r.doc.Control.Socket)
 			return cli.Serve(c.Context(), r.d, r.listeners, c.OutOrStdout(), ready, hangup, func() { r.reload(o.file) })
 		},
@@ -329,7 +326,6 @@ with --keep-privileges.`,
 	o.flags(c, false)
 	a.keep.Flag(c.Flags())
 	c.Flags().BoolVar(&o.serve, "serve", false, "let other hosts open queue pairs here")
-	c.Flags().StringVar(&o.record, "record", "", "record every host to a file in this directory, from its beginning (gfabric replay)")
-	c.Flags().StringVar(&o.recordLimit, "record-limit", "", "end a record of this size, as in 1GiB; it grows until it is stopped if left out")
+	o.record.Flags(c.Flags(), "host", "SIGUSR1", control.HostTriggers, control.ParseHostTriggers)
 	return c
 }

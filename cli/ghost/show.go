@@ -44,6 +44,9 @@ func (a *app) showCommand() *cobra.Command {
 		}
 		return out, err
 	}
+	streams := func(ctx context.Context, c api.HostClient) (*api.TCPStreams, error) {
+		return c.ListStreams(ctx, &api.ListHostsRequest{Host: a.host})
+	}
 	limits := func(ctx context.Context, c api.HostClient) (*api.Limits, error) {
 		m, err := c.ListLimits(ctx, &api.ListHostsRequest{Host: a.host})
 		if connect.CodeOf(err) != connect.CodeUnimplemented {
@@ -64,6 +67,7 @@ func (a *app) showCommand() *cobra.Command {
 		shown(a, "flows", "Data under way: who sends it to whom, how far it is, and what holds it up", flows, printFlows),
 		shown(a, "qps", "Queue pairs", qps, printQPs),
 		shown(a, "cc", "Congestion control of each queue pair, with its internals", qps, printCC),
+		shown(a, "tcp", "Connections of TCP", streams, printStreams),
 		shown(a, "pfc", "Priority flow control", pfc, printPFC),
 		shown(a, "drops", "Dropped frames, by reason", drops, printDrops),
 		shown(a, "limits", "What is bounded: memory by what, tables, sessions, connections, requests, lines of the log", limits, cli.PrintLimits),

@@ -57,17 +57,20 @@ func printClocks(w io.Writer, m *api.Clocks) {
 	if len(m.Clocks) == 0 {
 		return
 	}
-	t := cli.NewTable("SWITCH", "STATE", ">UNCERTAINTY", ">HOPS", "PARENT", "SECOND", "ROOT", ">PLAN")
+	t := cli.NewTable("SWITCH", "STATE", ">UNCERTAINTY", ">HOPS", ">A HOP", "PARENT", "SECOND", "ROOT", ">PLAN")
 	ports := cli.NewTable("PORT", "STAMPS OF WHAT ARRIVES")
 	for _, c := range m.Clocks {
-		eps, epoch := "-", "-"
+		eps, epoch, hop := "-", "-", "measured"
+		if c.Hop != 0 {
+			hop = units.Duration(time.Duration(c.Hop)).String()
+		}
 		if c.Eps >= 0 {
 			eps = units.Duration(time.Duration(c.Eps)).String()
 		}
 		if c.Controlled {
 			epoch = fmt.Sprint(c.Plan.GetEpoch())
 		}
-		t.Row(c.Switch, c.State, eps, c.Depth, dash(c.Parent), dash(c.Plan.GetSecond()), fmt.Sprintf("%016x", c.Root), epoch)
+		t.Row(c.Switch, c.State, eps, c.Depth, hop, dash(c.Parent), dash(c.Plan.GetSecond()), fmt.Sprintf("%016x", c.Root), epoch)
 		for _, p := range c.Ports {
 			name := p.Port
 			if len(m.Clocks) > 1 {

@@ -10,10 +10,11 @@ import (
 )
 
 // Of each port is said what stamps it has, by the hardware or in software, and of a clock that
-// knows no bound, or follows no plan, that it does not.
+// knows no bound, or follows no plan, that it does not; and what a hop adds to the bound, or that
+// it is measured.
 func TestPrintClocks(t *testing.T) {
 	hardware, software := "hardware: the clock of the NIC", "kernel: the XDP program, when the driver hands the frame over"
-	clocks := &api.Clocks{Clocks: []*api.Clock{{Switch: "s1", State: "primary", Eps: 25_000, Depth: 1, Parent: "p1", Root: 0xabc, Controlled: true,
+	clocks := &api.Clocks{Clocks: []*api.Clock{{Switch: "s1", State: "primary", Eps: 25_000, Depth: 1, Hop: 20_000, Parent: "p1", Root: 0xabc, Controlled: true,
 		Plan: &api.ClockPlan{Epoch: 7, Second: "p2"}, Ports: []*api.ClockPort{{Port: "p1", Stamps: hardware}, {Port: "p2", Stamps: software}}}}}
 	lines := func() (v []string) {
 		var b strings.Builder
@@ -23,13 +24,13 @@ func TestPrintClocks(t *testing.T) {
 		}
 		return v
 	}
-	heads := []string{"SWITCH STATE UNCERTAINTY HOPS PARENT SECOND ROOT PLAN", "PORT STAMPS OF WHAT ARRIVES", "what leaves is stamped last before the kernel gets it"}
-	want := []string{heads[0], "s1 primary 25us 1 p1 p2 0000000000000abc 7", "", heads[1], "p1 " + hardware, "p2 " + software, heads[2], ""}
+	heads := []string{"SWITCH STATE UNCERTAINTY HOPS A HOP PARENT SECOND ROOT PLAN", "PORT STAMPS OF WHAT ARRIVES", "what leaves is stamped last before the kernel gets it"}
+	want := []string{heads[0], "s1 primary 25us 1 20us p1 p2 0000000000000abc 7", "", heads[1], "p1 " + hardware, "p2 " + software, heads[2], ""}
 	if got := strings.Join(lines(), "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
 	clocks.Clocks = append(clocks.Clocks, &api.Clock{Switch: "s2", State: "unsynchronised", Eps: -1, Ports: []*api.ClockPort{{Port: "p1", Stamps: "none: no link"}}})
-	want = []string{heads[0], "s1 primary 25us 1 p1 p2 0000000000000abc 7", "s2 unsynchronised - 0 - - 0000000000000000 -", "", heads[1], "s1/p1 " + hardware, "s1/p2 " + software, "s2/p1 none: no link", heads[2], ""}
+	want = []string{heads[0], "s1 primary 25us 1 20us p1 p2 0000000000000abc 7", "s2 unsynchronised - 0 measured - - 0000000000000000 -", "", heads[1], "s1/p1 " + hardware, "s1/p2 " + software, "s2/p1 none: no link", heads[2], ""}
 	if got := strings.Join(lines(), "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}

@@ -20,7 +20,6 @@ import (
 	"gswitch/control"
 	"gswitch/control/cli"
 	"gswitch/section"
-	"gswitch/units"
 )
 
 // runFlags are the flags of run.
@@ -35,10 +34,7 @@ type runFlags struct {
 	wait    time.Duration
 	take    bool
 	verbose bool
-	record  string
-	limit   string
-	last    string
-	on      []string
+	record  cli.RecordFlags
 	keep    cli.Privileges
 }
 
@@ -90,10 +86,7 @@ with --keep-privileges.`,
 	fl.IntVar(&f.cpu, "cpu", 0, "pin the worker to this CPU")
 	fl.StringVar(&f.listen, "listen", "", "serve /metrics and /healthz on this TCP address")
 	fl.DurationVar(&f.wait, "wait", 0, "wait so long for interfaces that are not there yet")
-	fl.StringVar(&f.record, "record", "", "record every switch to a file in this directory, from its beginning (gfabric replay)")
-	fl.StringVar(&f.limit, "record-limit", "", "end a record of this size, as in 1GiB; it grows until it is stopped if left out")
-	fl.StringVar(&f.last, "record-last", "", "keep the last inputs in this much memory, as in 64MiB, and write them to a file when they are asked for: gswitch record save, SIGUSR1, --record-on")
-	fl.StringSliceVar(&f.on, "record-on", nil, "with --record-last, write a file at these events: drop, drop:REASON, pause-storm")
+	f.record.Flags(fl, "switch", "gswitch record save, SIGUSR1", control.SwitchTriggers, control.ParseTriggers)
 	f.keep.Flag(fl)
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log every change of the configuration too")
 	return c
@@ -170,11 +163,11 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 	if source == "" {
 		source = "flags"
 	}
-	recorder, err := f.recorder()
+	recorder, err := f.record.Recorder()
 	if err != nil {
 		return cli.Usage(err)
 	}
-	opts := control.Options{Version: version, Source: source, Wait: f.wait, Record: f.record, Recorder: recorder, Logger: log, Control: config.Control{Listen: f.listen}}
+	opts := control.Options{Version: version, Source: source, Wait: f.wait, Record: f.record.Dir, Recorder: recorder, Logger: log, Control: config.Control{Listen: f.listen}}
 	if socket != "" {
 		// A socket is named as seen from here.
 		if abs, err := filepath.Abs(socket); err == nil {
@@ -203,50 +196,8 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 	}
 	// What setting up took is not needed again; the packet memory lies apart.
 	debug.FreeOSMemory()
-	go saveOnSignal(ctx, d, log)
+	go cli.SaveOnSignal(ctx, func(why string) error { _, err := d.SaveRecording("", why); return err }, log)
 	return cli.Serve(ctx, d, listeners, stdout, fmt.Sprintf("%s; control socket %s", summary(doc), settings.Socket), hangup, func() { f.reload(d, log) })
-}
-
-// recorder is how switches are recorded.
-func (f *runFlags) recorder() (r control.Recorder, err error) {
-	for _, size := range []struct {
-		flag, given string
-		to          *uint64
-	}{{"record-limit", f.limit, &r.Limit}, {"record-last", f.last, &r.Last}} {
-		switch {
-		case size.given == "":
-			continue
-		case f.record == "":
-			return r, fmt.Errorf("--%s goes with --record", size.flag)
-		}
-		if *size.to, err = units.Bytes.Whole(size.given, 1<<62); err != nil {
-			return r, fmt.Errorf("--%s: %w", size.flag, err)
-		}
-	}
-	if len(f.on) > 0 && f.last == "" {
-		return r, errors.New("--record-on goes with --record-last: what goes to a file as it comes is there already")
-	}
-	if r.On, err = control.ParseTriggers(f.on); err != nil {
-		return r, fmt.Errorf("--record-on: %w", err)
-	}
-	return r, nil
-}
-
-// saveOnSignal writes out what is recorded at SIGUSR1, until ctx ends.
-func saveOnSignal(ctx context.Context, d *control.Daemon, log *slog.Logger) {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, unix.SIGUSR1)
-	defer signal.Stop(asked)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-asked:
-			if _, err := d.SaveRecording("", "SIGUSR1"); err != nil {
-				log.Warn("SIGUSR1: nothing was saved", "error", err)
-			}
-		}
-	}
 }
 
 // reload reads the file again.

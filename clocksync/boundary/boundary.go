@@ -132,7 +132,7 @@ func (c *Clock) linkLocal(now frame.Time, at uint16, r frame.Ref) bool {
 	if m.Stamp != 0 {
 		came = m.Stamp
 	}
-	c.Receive(now, came-p.rate.Span(m.Wire+p.overhead), m.Stamp != 0, int(at), c.node.Arena().Bytes(r))
+	c.Receive(now, came, p.rate.Span(m.Wire+p.overhead), m.Stamp != 0, int(at), c.node.Arena().Bytes(r))
 	c.set()
 	return true
 }

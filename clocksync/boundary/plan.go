@@ -71,5 +71,5 @@ func (c *Clock) optionsOf(p *feature.ClockPlan) clocksync.Options {
 func (c *Clock) View(now int64) feature.ClockView {
 	_, _, depth := c.Place()
 	return feature.ClockView{Plan: c.planned.taken, Promised: c.planned.promised, Time: c.Tell(now), State: c.State().String(), Identity: c.Identity(),
-		Depth: int(depth), Parent: c.Parent(), Turned: c.Turned(), Awaits: c.requested.Idle}
+		Depth: int(depth), Parent: c.Parent(), Turned: c.Turned(), Awaits: c.requested.Idle, Hop: int64(c.requested.Hop)}
 }

@@ -25,7 +25,7 @@ type Section struct {
 	Timeout    units.Duration `yaml:"timeout" doc:"Time without a sync message after which the clock turns to the second port. 185/90 of the interval if left out."`
 	Hops       int            `yaml:"hops" range:"1,254" default:"1" doc:"Hops from the root, by parent."`
 	MostHops   int            `yaml:"most_hops" range:"1,254" doc:"Hops by the second port, after any failure. Two more than hops if left out."`
-	Hop        units.Duration `yaml:"hop" default:"20us" doc:"Uncertainty that each hop adds: how wrong stamps are, and how asymmetric a link is. The defaults are for stamps of the kernel."`
+	Hop        units.Duration `yaml:"hop" doc:"Uncertainty that each hop adds: how wrong stamps are, and how asymmetric a link is. If left out it is measured, by a round trip with each message: then the bound holds however late frames are."`
 	Drift      int            `yaml:"drift" range:"1,100000" default:"200" doc:"Parts per million by which the uncertainty grows while no sync message is received."`
 	Announce   units.Duration `yaml:"announce" default:"1s" doc:"Between Announce messages to slaves."`
 	Late       units.Duration `yaml:"late" doc:"How late a message may be that came without a stamp of the kernel: so much is added to the uncertainty. Such messages are not used if left out."`

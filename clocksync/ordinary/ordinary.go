@@ -88,7 +88,7 @@ func (c *Clock) receive(now frame.Time, v []frame.Ref) {
 		if m.Stamp != 0 {
 			came = m.Stamp
 		}
-		c.Receive(now, came-c.rate.Span(m.Wire+cfg.Overhead), m.Stamp != 0, 0, c.nic.Arena().Bytes(r))
+		c.Receive(now, came, c.rate.Span(m.Wire+cfg.Overhead), m.Stamp != 0, 0, c.nic.Arena().Bytes(r))
 		c.nic.Pool().Free(r)
 	}
 	c.set()

@@ -239,7 +239,7 @@ func TestRandomDomains(t *testing.T) {
 	}
 }
 
-// The checker finds what breaks each of the five properties.
+// A second parent that is the first one does not stand, whosoever it is.
 func TestVerifyFinds(t *testing.T) {
 	g := fatTree(4, true)
 	good, err := Find(g, 0)
@@ -257,11 +257,43 @@ func TestVerifyFinds(t *testing.T) {
 			t.Errorf("node %d has its parent twice, and nothing is wrong", y)
 		}
 	}
-	ring := &Graph{Nodes: 4, Links: [][2]int{{0, 1}, {1, 2}, {2, 3}, {3, 0}}}
-	p := &Plan{Root: 0, BackupRoot: 1, Primary: []int{-1, 0, 1, 0}, Backup: []int{-1, 2, 1, 2}, Leaf: make([]bool, 4)}
-	d := Verify(ring, p)
-	if !slices.ContainsFunc(d, func(d Defect) bool { return d.Why == "becomes a second root" && d.Node == 1 }) {
-		t.Errorf("a backup root whose only witness is its own child: %v", d)
+}
+
+// One plan against each of the five properties (section 3.4.1.1), and the failure by which
+// that is found. Nothing is wrong with the first.
+func TestVerifyFindsEachProperty(t *testing.T) {
+	two := [][2]int{{0, 1}, {0, 2}, {1, 2}, {1, 3}, {1, 4}, {3, 4}, {2, 3}, {2, 4}} // 1 and 2 below the root, 3 and 4 below 1
+	three := [][2]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {2, 3}, {3, 1}}
+	ring := [][2]int{{0, 1}, {1, 2}, {2, 3}, {3, 0}}
+	for _, c := range []struct {
+		property        string
+		links           [][2]int
+		domain          []int
+		primary, backup []int
+		backupRoot      int
+		what, why       string
+		node            int
+	}{
+		{"none", two, nil, []int{-1, 0, 0, 1, 1}, []int{-1, 2, 3, 2, 2}, 2, "", "", 0},
+		{"1, no loop within a subtree", two, nil, []int{-1, 0, 0, 1, 1}, []int{-1, 2, 1, 4, 3}, 2, "link 0 (0-1)", "follows no root", 3},
+		{"2, no ancestor", two, nil, []int{-1, 0, 0, 1, 1}, []int{-1, 2, 3, 2, 1}, 2, "node 1", "follows no root", 4},
+		{"3, reachability", three, nil, []int{-1, 0, 0, 0}, []int{-1, 2, 1, 1}, 3, "node 0", "follows no root", 1},
+		{"4, disjoint failure domains", two, []int{1, 2}, []int{-1, 0, 0, 1, 1}, []int{-1, 2, 3, 2, 2}, 2, "domain d", "follows no root", 3},
+		{"5, root failure detection", ring, nil, []int{-1, 0, 1, 0}, []int{-1, 2, 1, 2}, 1, "link 0 (0-1)", "becomes a second root", 1},
+	} {
+		g := &Graph{Nodes: len(c.primary), Links: c.links}
+		if c.domain != nil {
+			g.Domains = []Domain{{Name: "d", Nodes: c.domain}}
+		}
+		p := &Plan{Root: 0, BackupRoot: c.backupRoot, Primary: c.primary, Backup: c.backup, Leaf: make([]bool, g.Nodes)}
+		d := Verify(g, p)
+		if c.what == "" {
+			if len(d) != 0 {
+				t.Errorf("%s: %v", c.property, d)
+			}
+		} else if !slices.ContainsFunc(d, func(d Defect) bool { return d.Failure.What == c.what && d.Why == c.why && d.Node == c.node }) {
+			t.Errorf("%s: %v, want that %s fails and node %d %s", c.property, d, c.what, c.node, c.why)
+		}
 	}
 }
 
@@ -327,29 +359,28 @@ func TestPlanningAgain(t *testing.T) {
 	}
 }
 
-// jupiter is a fabric of 88,320 nodes, as many as the paper's.
+// jupiter is a fabric of three tiers with 88,064 nodes, as many as the paper's has.
 func jupiter() *Graph {
-	// 64 blocks of 8 middle and 16 top-of-rack switches, below 256 spines; 84
+	// 64 blocks of 8 middle and 16 top-of-rack switches, below 512 spines; 84
 	// hosts below each top of rack.
-	const blocks, middles, racks, spines, hosts = 64, 16, 16, 256, 84
+	const blocks, middles, racks, spines, hosts = 64, 8, 16, 512, 84
 	g := &Graph{Nodes: spines}
 	for range blocks {
 		middle, rack := g.Nodes, g.Nodes+middles
 		g.Nodes += middles + racks
 		for m := range middles {
-			for s := range 16 {
-				g.Links = append(g.Links, [2]int{m*16 + s, middle + m})
+			for s := range spines / middles {
+				g.Links = append(g.Links, [2]int{m*(spines/middles) + s, middle + m})
 			}
 			for k := range racks {
 				g.Links = append(g.Links, [2]int{middle + m, rack + k})
 			}
 		}
 	}
-	first := spines
 	for b := range blocks {
 		for k := range racks {
 			for range hosts {
-				g.Links = append(g.Links, [2]int{first + b*(middles+racks) + middles + k, g.Nodes})
+				g.Links = append(g.Links, [2]int{spines + b*(middles+racks) + middles + k, g.Nodes})
 				g.Nodes++
 			}
 		}
@@ -361,7 +392,7 @@ func jupiter() *Graph {
 // leaves everybody a root, and what clocks may say by it lies within the paper's largest.
 func TestJupiter(t *testing.T) {
 	g := jupiter()
-	if g.Nodes < 88_000 {
+	if g.Nodes != 88_064 {
 		t.Fatalf("%d nodes", g.Nodes)
 	}
 	p, err := Find(g, 0)
@@ -381,6 +412,55 @@ func TestJupiter(t *testing.T) {
 		t.Errorf("uncertain by %d ns, and by %d ns when the root fails", normal, failed)
 	}
 	t.Logf("%d nodes, %d hops, %d after a failure: uncertain by %d ns, and by %d ns when the root fails", g.Nodes, slices.Max(p.Depth), slices.Max(p.BackupDepth), normal, failed)
+}
+
+// Fifty failures one after another among its 2048 switches, as many of links and of nodes as in
+// section 3.6.1.3, the root among them: a plan is found each time (section 3.4.2).
+func TestJupiterPlanningAgain(t *testing.T) {
+	const switches = 2048
+	g := &Graph{Nodes: switches}
+	for _, l := range jupiter().Links {
+		if l[1] < switches {
+			g.Links = append(g.Links, l)
+		}
+	}
+	r := rand.New(rand.NewPCG(2, 5))
+	for i := range 50 {
+		dead := -1
+		switch {
+		case i == 39:
+			dead = 0
+		case i%2 == 1:
+			dead = 1 + r.IntN(g.Nodes-1)
+		default:
+			k := r.IntN(len(g.Links))
+			g.Links = slices.Delete(g.Links, k, k+1)
+		}
+		if dead >= 0 { // the last one takes its number
+			last := g.Nodes - 1
+			g.Links = slices.DeleteFunc(g.Links, func(l [2]int) bool { return l[0] == dead || l[1] == dead })
+			for k := range g.Links {
+				for end, n := range g.Links[k] {
+					if n == last {
+						g.Links[k][end] = dead
+					}
+				}
+			}
+			g.Nodes--
+		}
+		p, err := Find(g, 0)
+		if err != nil {
+			t.Fatalf("after %d failures: %v", i+1, err)
+		}
+		f := Failures(g)
+		sample := []Failure{f[len(g.Links)]} // the root
+		for range 20 {
+			sample = append(sample, f[r.IntN(len(f))])
+		}
+		if d := verify(p, sample); len(d) > 0 {
+			t.Fatalf("after %d failures: %v", i+1, d[0])
+		}
+	}
 }
 
 func BenchmarkJupiter(b *testing.B) {

@@ -3846,6 +3846,7 @@ type Clock struct {
 	Time          int64                  `protobuf:"varint,11,opt,name=time,proto3" json:"time,omitempty"`     // nanoseconds since 1970
 	Eps           int64                  `protobuf:"varint,12,opt,name=eps,proto3" json:"eps,omitempty"`       // nanoseconds; -1: unknown
 	Ports         []*ClockPort           `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
+	Hop           int64                  `protobuf:"varint,14,opt,name=hop,proto3" json:"hop,omitempty"` // uncertainty that a hop adds, in nanoseconds; 0: it is measured
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3969,6 +3970,13 @@ func (x *Clock) GetPorts() []*ClockPort {
 		return x.Ports
 	}
 	return nil
+}
+
+func (x *Clock) GetHop() int64 {
+	if x != nil {
+		return x.Hop
+	}
+	return 0
 }
 
 // ClockPort is a port of a switch that has a clock.
@@ -5972,7 +5980,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06storms\x18\r \x01(\x04R\x06storms\"d\n" +
 	"\x06Clocks\x12)\n" +
 	"\x06clocks\x18\x01 \x03(\v2\x11.gswitch.v1.ClockR\x06clocks\x12/\n" +
-	"\bcounters\x18\x02 \x03(\v2\x13.gswitch.v1.CounterR\bcounters\"\xe5\x02\n" +
+	"\bcounters\x18\x02 \x03(\v2\x13.gswitch.v1.CounterR\bcounters\"\xf7\x02\n" +
 	"\x05Clock\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x1e\n" +
@@ -5989,7 +5997,8 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\bR\x06turned\x12\x12\n" +
 	"\x04time\x18\v \x01(\x03R\x04time\x12\x10\n" +
 	"\x03eps\x18\f \x01(\x03R\x03eps\x12+\n" +
-	"\x05ports\x18\r \x03(\v2\x15.gswitch.v1.ClockPortR\x05ports\"G\n" +
+	"\x05ports\x18\r \x03(\v2\x15.gswitch.v1.ClockPortR\x05ports\x12\x10\n" +
+	"\x03hop\x18\x0e \x01(\x03R\x03hop\"G\n" +
 	"\tClockPort\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x0e\n" +
 	"\x02up\x18\x02 \x01(\bR\x02up\x12\x16\n" +

@@ -63,6 +63,12 @@ const (
 	HostTransferProcedure = "/gswitch.v1.Host/Transfer"
 	// HostServeProcedure is the fully-qualified name of the Host's Serve RPC.
 	HostServeProcedure = "/gswitch.v1.Host/Serve"
+	// HostListStreamsProcedure is the fully-qualified name of the Host's ListStreams RPC.
+	HostListStreamsProcedure = "/gswitch.v1.Host/ListStreams"
+	// HostStreamProcedure is the fully-qualified name of the Host's Stream RPC.
+	HostStreamProcedure = "/gswitch.v1.Host/Stream"
+	// HostWriteStreamProcedure is the fully-qualified name of the Host's WriteStream RPC.
+	HostWriteStreamProcedure = "/gswitch.v1.Host/WriteStream"
 )
 
 // HostClient is a client for the gswitch.v1.Host service.
@@ -92,6 +98,12 @@ type HostClient interface {
 	// Serve lets others open queue pairs here for as long as the caller listens,
 	// and reports what they do.
 	Serve(context.Context, *ServeRequest) (*connect.ServerStreamForClient[Sessions], error)
+	ListStreams(context.Context, *ListHostsRequest) (*TCPStreams, error)
+	// Stream opens a connection of TCP, or waits for one, and sends what arrives. It ends
+	// with the connection, which is closed when the caller goes away.
+	Stream(context.Context, *StreamRequest) (*connect.ServerStreamForClient[StreamReport], error)
+	// WriteStream writes to a connection that Stream opened, when there is room.
+	WriteStream(context.Context, *WriteStreamRequest) (*WriteStreamResponse, error)
 }
 
 // NewHostClient constructs a client for the gswitch.v1.Host service. By default, it uses the
@@ -183,6 +195,25 @@ func NewHostClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(hostMethods.ByName("Serve")),
 			connect.WithClientOptions(opts...),
 		),
+		listStreams: connect.NewClient[ListHostsRequest, TCPStreams](
+			httpClient,
+			baseURL+HostListStreamsProcedure,
+			connect.WithSchema(hostMethods.ByName("ListStreams")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		stream: connect.NewClient[StreamRequest, StreamReport](
+			httpClient,
+			baseURL+HostStreamProcedure,
+			connect.WithSchema(hostMethods.ByName("Stream")),
+			connect.WithClientOptions(opts...),
+		),
+		writeStream: connect.NewClient[WriteStreamRequest, WriteStreamResponse](
+			httpClient,
+			baseURL+HostWriteStreamProcedure,
+			connect.WithSchema(hostMethods.ByName("WriteStream")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -200,6 +231,9 @@ type hostClient struct {
 	punctuality    *connect.Client[PunctualityRequest, PunctualityReport]
 	transfer       *connect.Client[TransferRequest, TransferReport]
 	serve          *connect.Client[ServeRequest, Sessions]
+	listStreams    *connect.Client[ListHostsRequest, TCPStreams]
+	stream         *connect.Client[StreamRequest, StreamReport]
+	writeStream    *connect.Client[WriteStreamRequest, WriteStreamResponse]
 }
 
 // ListHosts calls gswitch.v1.Host.ListHosts.
@@ -294,6 +328,29 @@ func (c *hostClient) Serve(ctx context.Context, req *ServeRequest) (*connect.Ser
 	return c.serve.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// ListStreams calls gswitch.v1.Host.ListStreams.
+func (c *hostClient) ListStreams(ctx context.Context, req *ListHostsRequest) (*TCPStreams, error) {
+	response, err := c.listStreams.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Stream calls gswitch.v1.Host.Stream.
+func (c *hostClient) Stream(ctx context.Context, req *StreamRequest) (*connect.ServerStreamForClient[StreamReport], error) {
+	return c.stream.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// WriteStream calls gswitch.v1.Host.WriteStream.
+func (c *hostClient) WriteStream(ctx context.Context, req *WriteStreamRequest) (*WriteStreamResponse, error) {
+	response, err := c.writeStream.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // HostHandler is an implementation of the gswitch.v1.Host service.
 type HostHandler interface {
 	ListHosts(context.Context, *ListHostsRequest) (*HostList, error)
@@ -321,6 +378,12 @@ type HostHandler interface {
 	// Serve lets others open queue pairs here for as long as the caller listens,
 	// and reports what they do.
 	Serve(context.Context, *ServeRequest, *connect.ServerStream[Sessions]) error
+	ListStreams(context.Context, *ListHostsRequest) (*TCPStreams, error)
+	// Stream opens a connection of TCP, or waits for one, and sends what arrives. It ends
+	// with the connection, which is closed when the caller goes away.
+	Stream(context.Context, *StreamRequest, *connect.ServerStream[StreamReport]) error
+	// WriteStream writes to a connection that Stream opened, when there is room.
+	WriteStream(context.Context, *WriteStreamRequest) (*WriteStreamResponse, error)
 }
 
 // NewHostHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -408,6 +471,25 @@ func NewHostHandler(svc HostHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(hostMethods.ByName("Serve")),
 		connect.WithHandlerOptions(opts...),
 	)
+	hostListStreamsHandler := connect.NewUnaryHandlerSimple(
+		HostListStreamsProcedure,
+		svc.ListStreams,
+		connect.WithSchema(hostMethods.ByName("ListStreams")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	hostStreamHandler := connect.NewServerStreamHandlerSimple(
+		HostStreamProcedure,
+		svc.Stream,
+		connect.WithSchema(hostMethods.ByName("Stream")),
+		connect.WithHandlerOptions(opts...),
+	)
+	hostWriteStreamHandler := connect.NewUnaryHandlerSimple(
+		HostWriteStreamProcedure,
+		svc.WriteStream,
+		connect.WithSchema(hostMethods.ByName("WriteStream")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/gswitch.v1.Host/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case HostListHostsProcedure:
@@ -434,6 +516,12 @@ func NewHostHandler(svc HostHandler, opts ...connect.HandlerOption) (string, htt
 			hostTransferHandler.ServeHTTP(w, r)
 		case HostServeProcedure:
 			hostServeHandler.ServeHTTP(w, r)
+		case HostListStreamsProcedure:
+			hostListStreamsHandler.ServeHTTP(w, r)
+		case HostStreamProcedure:
+			hostStreamHandler.ServeHTTP(w, r)
+		case HostWriteStreamProcedure:
+			hostWriteStreamHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -489,4 +577,16 @@ func (UnimplementedHostHandler) Transfer(context.Context, *TransferRequest, *con
 
 func (UnimplementedHostHandler) Serve(context.Context, *ServeRequest, *connect.ServerStream[Sessions]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.Serve is not implemented"))
+}
+
+func (UnimplementedHostHandler) ListStreams(context.Context, *ListHostsRequest) (*TCPStreams, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.ListStreams is not implemented"))
+}
+
+func (UnimplementedHostHandler) Stream(context.Context, *StreamRequest, *connect.ServerStream[StreamReport]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.Stream is not implemented"))
+}
+
+func (UnimplementedHostHandler) WriteStream(context.Context, *WriteStreamRequest) (*WriteStreamResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.WriteStream is not implemented"))
 }

@@ -29,6 +29,488 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type StreamRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`          // address and port, 10.0.0.2:80; empty: the next to connect to listen
+	Listen        uint32                 `protobuf:"varint,3,opt,name=listen,proto3" json:"listen,omitempty"` // port
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamRequest) Reset() {
+	*x = StreamRequest{}
+	mi := &file_host_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamRequest) ProtoMessage() {}
+
+func (x *StreamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamRequest.ProtoReflect.Descriptor instead.
+func (*StreamRequest) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *StreamRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *StreamRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *StreamRequest) GetListen() uint32 {
+	if x != nil {
+		return x.Listen
+	}
+	return 0
+}
+
+// StreamReport is the connection, when it is open, then what arrives. The last one has done
+// set.
+type StreamReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        *TCPStream             `protobuf:"bytes,1,opt,name=stream,proto3" json:"stream,omitempty"` // first and last
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	Eof           bool                   `protobuf:"varint,3,opt,name=eof,proto3" json:"eof,omitempty"` // the other end has closed its direction
+	Done          bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
+	Received      uint64                 `protobuf:"varint,5,opt,name=received,proto3" json:"received,omitempty"` // bytes, with done
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamReport) Reset() {
+	*x = StreamReport{}
+	mi := &file_host_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamReport) ProtoMessage() {}
+
+func (x *StreamReport) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamReport.ProtoReflect.Descriptor instead.
+func (*StreamReport) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StreamReport) GetStream() *TCPStream {
+	if x != nil {
+		return x.Stream
+	}
+	return nil
+}
+
+func (x *StreamReport) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *StreamReport) GetEof() bool {
+	if x != nil {
+		return x.Eof
+	}
+	return false
+}
+
+func (x *StreamReport) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *StreamReport) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+type WriteStreamRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	End           bool                   `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"` // close this direction behind it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WriteStreamRequest) Reset() {
+	*x = WriteStreamRequest{}
+	mi := &file_host_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WriteStreamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WriteStreamRequest) ProtoMessage() {}
+
+func (x *WriteStreamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WriteStreamRequest.ProtoReflect.Descriptor instead.
+func (*WriteStreamRequest) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *WriteStreamRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *WriteStreamRequest) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *WriteStreamRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *WriteStreamRequest) GetEnd() bool {
+	if x != nil {
+		return x.End
+	}
+	return false
+}
+
+type WriteStreamResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WriteStreamResponse) Reset() {
+	*x = WriteStreamResponse{}
+	mi := &file_host_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WriteStreamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WriteStreamResponse) ProtoMessage() {}
+
+func (x *WriteStreamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WriteStreamResponse.ProtoReflect.Descriptor instead.
+func (*WriteStreamResponse) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{3}
+}
+
+type TCPStreams struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Streams       []*TCPStream           `protobuf:"bytes,1,rep,name=streams,proto3" json:"streams,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TCPStreams) Reset() {
+	*x = TCPStreams{}
+	mi := &file_host_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TCPStreams) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TCPStreams) ProtoMessage() {}
+
+func (x *TCPStreams) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TCPStreams.ProtoReflect.Descriptor instead.
+func (*TCPStreams) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *TCPStreams) GetStreams() []*TCPStream {
+	if x != nil {
+		return x.Streams
+	}
+	return nil
+}
+
+type TCPStream struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	Local         string                 `protobuf:"bytes,3,opt,name=local,proto3" json:"local,omitempty"`
+	Remote        string                 `protobuf:"bytes,4,opt,name=remote,proto3" json:"remote,omitempty"`
+	Accepted      bool                   `protobuf:"varint,5,opt,name=accepted,proto3" json:"accepted,omitempty"`                        // the other end began it
+	State         string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`                               // as RFC 9293 writes it
+	Acked         uint64                 `protobuf:"varint,7,opt,name=acked,proto3" json:"acked,omitempty"`                              // bytes that the other end has acknowledged
+	Unacked       uint64                 `protobuf:"varint,8,opt,name=unacked,proto3" json:"unacked,omitempty"`                          // bytes written and not acknowledged
+	InFlight      uint64                 `protobuf:"varint,9,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`        // bytes
+	Window        uint64                 `protobuf:"varint,10,opt,name=window,proto3" json:"window,omitempty"`                           // congestion window, bytes
+	PeerWindow    uint64                 `protobuf:"varint,11,opt,name=peer_window,json=peerWindow,proto3" json:"peer_window,omitempty"` // bytes
+	Readable      uint64                 `protobuf:"varint,12,opt,name=readable,proto3" json:"readable,omitempty"`                       // bytes that wait for the application
+	Rtt           uint64                 `protobuf:"varint,13,opt,name=rtt,proto3" json:"rtt,omitempty"`
+	Rto           uint64                 `protobuf:"varint,14,opt,name=rto,proto3" json:"rto,omitempty"`
+	Sent          uint64                 `protobuf:"varint,15,opt,name=sent,proto3" json:"sent,omitempty"`                   // segments
+	Received      uint64                 `protobuf:"varint,16,opt,name=received,proto3" json:"received,omitempty"`           // segments
+	Retransmitted uint64                 `protobuf:"varint,17,opt,name=retransmitted,proto3" json:"retransmitted,omitempty"` // segments
+	Timeouts      uint64                 `protobuf:"varint,18,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
+	ZeroWindows   uint64                 `protobuf:"varint,19,opt,name=zero_windows,json=zeroWindows,proto3" json:"zero_windows,omitempty"` // times that the other end had no room
+	Error         string                 `protobuf:"bytes,20,opt,name=error,proto3" json:"error,omitempty"`                                 // why it ended
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TCPStream) Reset() {
+	*x = TCPStream{}
+	mi := &file_host_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TCPStream) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TCPStream) ProtoMessage() {}
+
+func (x *TCPStream) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TCPStream.ProtoReflect.Descriptor instead.
+func (*TCPStream) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *TCPStream) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *TCPStream) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *TCPStream) GetLocal() string {
+	if x != nil {
+		return x.Local
+	}
+	return ""
+}
+
+func (x *TCPStream) GetRemote() string {
+	if x != nil {
+		return x.Remote
+	}
+	return ""
+}
+
+func (x *TCPStream) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
+func (x *TCPStream) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *TCPStream) GetAcked() uint64 {
+	if x != nil {
+		return x.Acked
+	}
+	return 0
+}
+
+func (x *TCPStream) GetUnacked() uint64 {
+	if x != nil {
+		return x.Unacked
+	}
+	return 0
+}
+
+func (x *TCPStream) GetInFlight() uint64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *TCPStream) GetWindow() uint64 {
+	if x != nil {
+		return x.Window
+	}
+	return 0
+}
+
+func (x *TCPStream) GetPeerWindow() uint64 {
+	if x != nil {
+		return x.PeerWindow
+	}
+	return 0
+}
+
+func (x *TCPStream) GetReadable() uint64 {
+	if x != nil {
+		return x.Readable
+	}
+	return 0
+}
+
+func (x *TCPStream) GetRtt() uint64 {
+	if x != nil {
+		return x.Rtt
+	}
+	return 0
+}
+
+func (x *TCPStream) GetRto() uint64 {
+	if x != nil {
+		return x.Rto
+	}
+	return 0
+}
+
+func (x *TCPStream) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *TCPStream) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *TCPStream) GetRetransmitted() uint64 {
+	if x != nil {
+		return x.Retransmitted
+	}
+	return 0
+}
+
+func (x *TCPStream) GetTimeouts() uint64 {
+	if x != nil {
+		return x.Timeouts
+	}
+	return 0
+}
+
+func (x *TCPStream) GetZeroWindows() uint64 {
+	if x != nil {
+		return x.ZeroWindows
+	}
+	return 0
+}
+
+func (x *TCPStream) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 type ListHostsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"` // all if empty
@@ -38,7 +520,7 @@ type ListHostsRequest struct {
 
 func (x *ListHostsRequest) Reset() {
 	*x = ListHostsRequest{}
-	mi := &file_host_proto_msgTypes[0]
+	mi := &file_host_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -50,7 +532,7 @@ func (x *ListHostsRequest) String() string {
 func (*ListHostsRequest) ProtoMessage() {}
 
 func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[0]
+	mi := &file_host_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -63,7 +545,7 @@ func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsRequest.ProtoReflect.Descriptor instead.
 func (*ListHostsRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{0}
+	return file_host_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListHostsRequest) GetHost() string {
@@ -82,7 +564,7 @@ type HostList struct {
 
 func (x *HostList) Reset() {
 	*x = HostList{}
-	mi := &file_host_proto_msgTypes[1]
+	mi := &file_host_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -94,7 +576,7 @@ func (x *HostList) String() string {
 func (*HostList) ProtoMessage() {}
 
 func (x *HostList) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[1]
+	mi := &file_host_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -107,7 +589,7 @@ func (x *HostList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostList.ProtoReflect.Descriptor instead.
 func (*HostList) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{1}
+	return file_host_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HostList) GetHosts() []*HostStatus {
@@ -126,7 +608,7 @@ type GetHostRequest struct {
 
 func (x *GetHostRequest) Reset() {
 	*x = GetHostRequest{}
-	mi := &file_host_proto_msgTypes[2]
+	mi := &file_host_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -138,7 +620,7 @@ func (x *GetHostRequest) String() string {
 func (*GetHostRequest) ProtoMessage() {}
 
 func (x *GetHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[2]
+	mi := &file_host_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -151,7 +633,7 @@ func (x *GetHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostRequest.ProtoReflect.Descriptor instead.
 func (*GetHostRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{2}
+	return file_host_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetHostRequest) GetHost() string {
@@ -171,7 +653,7 @@ type WatchHostsRequest struct {
 
 func (x *WatchHostsRequest) Reset() {
 	*x = WatchHostsRequest{}
-	mi := &file_host_proto_msgTypes[3]
+	mi := &file_host_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -183,7 +665,7 @@ func (x *WatchHostsRequest) String() string {
 func (*WatchHostsRequest) ProtoMessage() {}
 
 func (x *WatchHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[3]
+	mi := &file_host_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -196,7 +678,7 @@ func (x *WatchHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchHostsRequest.ProtoReflect.Descriptor instead.
 func (*WatchHostsRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{3}
+	return file_host_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WatchHostsRequest) GetHost() string {
@@ -259,7 +741,7 @@ type HostStatus struct {
 
 func (x *HostStatus) Reset() {
 	*x = HostStatus{}
-	mi := &file_host_proto_msgTypes[4]
+	mi := &file_host_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -271,7 +753,7 @@ func (x *HostStatus) String() string {
 func (*HostStatus) ProtoMessage() {}
 
 func (x *HostStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[4]
+	mi := &file_host_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -284,7 +766,7 @@ func (x *HostStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStatus.ProtoReflect.Descriptor instead.
 func (*HostStatus) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{4}
+	return file_host_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HostStatus) GetVersion() string {
@@ -564,7 +1046,7 @@ type HostDrop struct {
 
 func (x *HostDrop) Reset() {
 	*x = HostDrop{}
-	mi := &file_host_proto_msgTypes[5]
+	mi := &file_host_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +1058,7 @@ func (x *HostDrop) String() string {
 func (*HostDrop) ProtoMessage() {}
 
 func (x *HostDrop) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[5]
+	mi := &file_host_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +1071,7 @@ func (x *HostDrop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostDrop.ProtoReflect.Descriptor instead.
 func (*HostDrop) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{5}
+	return file_host_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HostDrop) GetReason() string {
@@ -632,7 +1114,7 @@ type HostPFCClass struct {
 
 func (x *HostPFCClass) Reset() {
 	*x = HostPFCClass{}
-	mi := &file_host_proto_msgTypes[6]
+	mi := &file_host_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +1126,7 @@ func (x *HostPFCClass) String() string {
 func (*HostPFCClass) ProtoMessage() {}
 
 func (x *HostPFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[6]
+	mi := &file_host_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +1139,7 @@ func (x *HostPFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPFCClass.ProtoReflect.Descriptor instead.
 func (*HostPFCClass) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{6}
+	return file_host_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HostPFCClass) GetClass() uint32 {
@@ -748,7 +1230,7 @@ type HostTiming struct {
 
 func (x *HostTiming) Reset() {
 	*x = HostTiming{}
-	mi := &file_host_proto_msgTypes[7]
+	mi := &file_host_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +1242,7 @@ func (x *HostTiming) String() string {
 func (*HostTiming) ProtoMessage() {}
 
 func (x *HostTiming) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[7]
+	mi := &file_host_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +1255,7 @@ func (x *HostTiming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostTiming.ProtoReflect.Descriptor instead.
 func (*HostTiming) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{7}
+	return file_host_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HostTiming) GetPoll() string {
@@ -848,7 +1330,7 @@ type ListQueuePairsRequest struct {
 
 func (x *ListQueuePairsRequest) Reset() {
 	*x = ListQueuePairsRequest{}
-	mi := &file_host_proto_msgTypes[8]
+	mi := &file_host_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -860,7 +1342,7 @@ func (x *ListQueuePairsRequest) String() string {
 func (*ListQueuePairsRequest) ProtoMessage() {}
 
 func (x *ListQueuePairsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[8]
+	mi := &file_host_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -873,7 +1355,7 @@ func (x *ListQueuePairsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuePairsRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuePairsRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{8}
+	return file_host_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListQueuePairsRequest) GetHost() string {
@@ -892,7 +1374,7 @@ type QueuePairs struct {
 
 func (x *QueuePairs) Reset() {
 	*x = QueuePairs{}
-	mi := &file_host_proto_msgTypes[9]
+	mi := &file_host_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +1386,7 @@ func (x *QueuePairs) String() string {
 func (*QueuePairs) ProtoMessage() {}
 
 func (x *QueuePairs) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[9]
+	mi := &file_host_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +1399,7 @@ func (x *QueuePairs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePairs.ProtoReflect.Descriptor instead.
 func (*QueuePairs) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{9}
+	return file_host_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *QueuePairs) GetQueuePairs() []*QueuePair {
@@ -958,7 +1440,7 @@ type QueuePair struct {
 
 func (x *QueuePair) Reset() {
 	*x = QueuePair{}
-	mi := &file_host_proto_msgTypes[10]
+	mi := &file_host_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1452,7 @@ func (x *QueuePair) String() string {
 func (*QueuePair) ProtoMessage() {}
 
 func (x *QueuePair) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[10]
+	mi := &file_host_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1465,7 @@ func (x *QueuePair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePair.ProtoReflect.Descriptor instead.
 func (*QueuePair) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{10}
+	return file_host_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *QueuePair) GetNumber() uint32 {
@@ -1157,7 +1639,7 @@ type Internal struct {
 
 func (x *Internal) Reset() {
 	*x = Internal{}
-	mi := &file_host_proto_msgTypes[11]
+	mi := &file_host_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1651,7 @@ func (x *Internal) String() string {
 func (*Internal) ProtoMessage() {}
 
 func (x *Internal) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[11]
+	mi := &file_host_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1664,7 @@ func (x *Internal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Internal.ProtoReflect.Descriptor instead.
 func (*Internal) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{11}
+	return file_host_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Internal) GetName() string {
@@ -1208,7 +1690,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_host_proto_msgTypes[12]
+	mi := &file_host_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1702,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[12]
+	mi := &file_host_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1715,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{12}
+	return file_host_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListFlowsRequest) GetHost() string {
@@ -1252,7 +1734,7 @@ type Flows struct {
 
 func (x *Flows) Reset() {
 	*x = Flows{}
-	mi := &file_host_proto_msgTypes[13]
+	mi := &file_host_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1264,7 +1746,7 @@ func (x *Flows) String() string {
 func (*Flows) ProtoMessage() {}
 
 func (x *Flows) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[13]
+	mi := &file_host_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1277,7 +1759,7 @@ func (x *Flows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flows.ProtoReflect.Descriptor instead.
 func (*Flows) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{13}
+	return file_host_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Flows) GetFlows() []*Flow {
@@ -1326,7 +1808,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_host_proto_msgTypes[14]
+	mi := &file_host_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1820,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[14]
+	mi := &file_host_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1833,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{14}
+	return file_host_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Flow) GetHost() string {
@@ -1565,7 +2047,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_host_proto_msgTypes[15]
+	mi := &file_host_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +2059,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[15]
+	mi := &file_host_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +2072,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{15}
+	return file_host_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TransferRequest) GetTo() string {
@@ -1707,7 +2189,7 @@ type TransferReport struct {
 
 func (x *TransferReport) Reset() {
 	*x = TransferReport{}
-	mi := &file_host_proto_msgTypes[16]
+	mi := &file_host_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +2201,7 @@ func (x *TransferReport) String() string {
 func (*TransferReport) ProtoMessage() {}
 
 func (x *TransferReport) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[16]
+	mi := &file_host_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +2214,7 @@ func (x *TransferReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferReport.ProtoReflect.Descriptor instead.
 func (*TransferReport) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{16}
+	return file_host_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TransferReport) GetDone() bool {
@@ -1797,7 +2279,7 @@ type TransferSample struct {
 
 func (x *TransferSample) Reset() {
 	*x = TransferSample{}
-	mi := &file_host_proto_msgTypes[17]
+	mi := &file_host_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +2291,7 @@ func (x *TransferSample) String() string {
 func (*TransferSample) ProtoMessage() {}
 
 func (x *TransferSample) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[17]
+	mi := &file_host_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +2304,7 @@ func (x *TransferSample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferSample.ProtoReflect.Descriptor instead.
 func (*TransferSample) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{17}
+	return file_host_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TransferSample) GetMessage() uint32 {
@@ -1874,7 +2356,7 @@ type Hop struct {
 
 func (x *Hop) Reset() {
 	*x = Hop{}
-	mi := &file_host_proto_msgTypes[18]
+	mi := &file_host_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +2368,7 @@ func (x *Hop) String() string {
 func (*Hop) ProtoMessage() {}
 
 func (x *Hop) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[18]
+	mi := &file_host_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +2381,7 @@ func (x *Hop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hop.ProtoReflect.Descriptor instead.
 func (*Hop) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{18}
+	return file_host_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Hop) GetSwitch() uint32 {
@@ -1971,7 +2453,7 @@ type TransferResult struct {
 
 func (x *TransferResult) Reset() {
 	*x = TransferResult{}
-	mi := &file_host_proto_msgTypes[19]
+	mi := &file_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1983,7 +2465,7 @@ func (x *TransferResult) String() string {
 func (*TransferResult) ProtoMessage() {}
 
 func (x *TransferResult) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[19]
+	mi := &file_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +2478,7 @@ func (x *TransferResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResult.ProtoReflect.Descriptor instead.
 func (*TransferResult) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{19}
+	return file_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TransferResult) GetCongestion() string {
@@ -2128,7 +2610,7 @@ type PunctualityRequest struct {
 
 func (x *PunctualityRequest) Reset() {
 	*x = PunctualityRequest{}
-	mi := &file_host_proto_msgTypes[20]
+	mi := &file_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2622,7 @@ func (x *PunctualityRequest) String() string {
 func (*PunctualityRequest) ProtoMessage() {}
 
 func (x *PunctualityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[20]
+	mi := &file_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2635,7 @@ func (x *PunctualityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PunctualityRequest.ProtoReflect.Descriptor instead.
 func (*PunctualityRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{20}
+	return file_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PunctualityRequest) GetHost() string {
@@ -2181,7 +2663,7 @@ type PunctualityReport struct {
 
 func (x *PunctualityReport) Reset() {
 	*x = PunctualityReport{}
-	mi := &file_host_proto_msgTypes[21]
+	mi := &file_host_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2193,7 +2675,7 @@ func (x *PunctualityReport) String() string {
 func (*PunctualityReport) ProtoMessage() {}
 
 func (x *PunctualityReport) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[21]
+	mi := &file_host_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +2688,7 @@ func (x *PunctualityReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PunctualityReport.ProtoReflect.Descriptor instead.
 func (*PunctualityReport) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{21}
+	return file_host_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PunctualityReport) GetClockRead() float64 {
@@ -2245,7 +2727,7 @@ type Percentiles struct {
 
 func (x *Percentiles) Reset() {
 	*x = Percentiles{}
-	mi := &file_host_proto_msgTypes[22]
+	mi := &file_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2257,7 +2739,7 @@ func (x *Percentiles) String() string {
 func (*Percentiles) ProtoMessage() {}
 
 func (x *Percentiles) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[22]
+	mi := &file_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2270,7 +2752,7 @@ func (x *Percentiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Percentiles.ProtoReflect.Descriptor instead.
 func (*Percentiles) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{22}
+	return file_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Percentiles) GetCount() uint64 {
@@ -2336,7 +2818,7 @@ type HopQueue struct {
 
 func (x *HopQueue) Reset() {
 	*x = HopQueue{}
-	mi := &file_host_proto_msgTypes[23]
+	mi := &file_host_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2348,7 +2830,7 @@ func (x *HopQueue) String() string {
 func (*HopQueue) ProtoMessage() {}
 
 func (x *HopQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[23]
+	mi := &file_host_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2361,7 +2843,7 @@ func (x *HopQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HopQueue.ProtoReflect.Descriptor instead.
 func (*HopQueue) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{23}
+	return file_host_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HopQueue) GetLast() *Hop {
@@ -2409,7 +2891,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_host_proto_msgTypes[24]
+	mi := &file_host_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2421,7 +2903,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[24]
+	mi := &file_host_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2434,7 +2916,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{24}
+	return file_host_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ServeRequest) GetIntervalMs() uint32 {
@@ -2460,7 +2942,7 @@ type Sessions struct {
 
 func (x *Sessions) Reset() {
 	*x = Sessions{}
-	mi := &file_host_proto_msgTypes[25]
+	mi := &file_host_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2472,7 +2954,7 @@ func (x *Sessions) String() string {
 func (*Sessions) ProtoMessage() {}
 
 func (x *Sessions) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[25]
+	mi := &file_host_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2485,7 +2967,7 @@ func (x *Sessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sessions.ProtoReflect.Descriptor instead.
 func (*Sessions) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{25}
+	return file_host_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Sessions) GetSessions() []*Session {
@@ -2514,7 +2996,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_host_proto_msgTypes[26]
+	mi := &file_host_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2526,7 +3008,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[26]
+	mi := &file_host_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2539,7 +3021,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{26}
+	return file_host_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Session) GetId() uint64 {
@@ -2629,7 +3111,7 @@ type HostPFC struct {
 
 func (x *HostPFC) Reset() {
 	*x = HostPFC{}
-	mi := &file_host_proto_msgTypes[27]
+	mi := &file_host_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2641,7 +3123,7 @@ func (x *HostPFC) String() string {
 func (*HostPFC) ProtoMessage() {}
 
 func (x *HostPFC) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[27]
+	mi := &file_host_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2654,7 +3136,7 @@ func (x *HostPFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPFC.ProtoReflect.Descriptor instead.
 func (*HostPFC) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{27}
+	return file_host_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HostPFC) GetClasses() []*HostPFCClass {
@@ -2673,7 +3155,7 @@ type HostDrops struct {
 
 func (x *HostDrops) Reset() {
 	*x = HostDrops{}
-	mi := &file_host_proto_msgTypes[28]
+	mi := &file_host_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2685,7 +3167,7 @@ func (x *HostDrops) String() string {
 func (*HostDrops) ProtoMessage() {}
 
 func (x *HostDrops) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[28]
+	mi := &file_host_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2698,7 +3180,7 @@ func (x *HostDrops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostDrops.ProtoReflect.Descriptor instead.
 func (*HostDrops) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{28}
+	return file_host_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HostDrops) GetDrops() []*HostDrop {
@@ -2714,7 +3196,49 @@ const file_host_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
 	"host.proto\x12\n" +
-	"gswitch.v1\x1a\rcontrol.proto\"&\n" +
+	"gswitch.v1\x1a\rcontrol.proto\"K\n" +
+	"\rStreamRequest\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x16\n" +
+	"\x06listen\x18\x03 \x01(\rR\x06listen\"\x93\x01\n" +
+	"\fStreamReport\x12-\n" +
+	"\x06stream\x18\x01 \x01(\v2\x15.gswitch.v1.TCPStreamR\x06stream\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x10\n" +
+	"\x03eof\x18\x03 \x01(\bR\x03eof\x12\x12\n" +
+	"\x04done\x18\x04 \x01(\bR\x04done\x12\x1a\n" +
+	"\breceived\x18\x05 \x01(\x04R\breceived\"f\n" +
+	"\x12WriteStreamRequest\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\x12\x10\n" +
+	"\x03end\x18\x04 \x01(\bR\x03end\"\x15\n" +
+	"\x13WriteStreamResponse\"=\n" +
+	"\n" +
+	"TCPStreams\x12/\n" +
+	"\astreams\x18\x01 \x03(\v2\x15.gswitch.v1.TCPStreamR\astreams\"\x88\x04\n" +
+	"\tTCPStream\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x14\n" +
+	"\x05local\x18\x03 \x01(\tR\x05local\x12\x16\n" +
+	"\x06remote\x18\x04 \x01(\tR\x06remote\x12\x1a\n" +
+	"\baccepted\x18\x05 \x01(\bR\baccepted\x12\x14\n" +
+	"\x05state\x18\x06 \x01(\tR\x05state\x12\x14\n" +
+	"\x05acked\x18\a \x01(\x04R\x05acked\x12\x18\n" +
+	"\aunacked\x18\b \x01(\x04R\aunacked\x12\x1b\n" +
+	"\tin_flight\x18\t \x01(\x04R\binFlight\x12\x16\n" +
+	"\x06window\x18\n" +
+	" \x01(\x04R\x06window\x12\x1f\n" +
+	"\vpeer_window\x18\v \x01(\x04R\n" +
+	"peerWindow\x12\x1a\n" +
+	"\breadable\x18\f \x01(\x04R\breadable\x12\x10\n" +
+	"\x03rtt\x18\r \x01(\x04R\x03rtt\x12\x10\n" +
+	"\x03rto\x18\x0e \x01(\x04R\x03rto\x12\x12\n" +
+	"\x04sent\x18\x0f \x01(\x04R\x04sent\x12\x1a\n" +
+	"\breceived\x18\x10 \x01(\x04R\breceived\x12$\n" +
+	"\rretransmitted\x18\x11 \x01(\x04R\rretransmitted\x12\x1a\n" +
+	"\btimeouts\x18\x12 \x01(\x04R\btimeouts\x12!\n" +
+	"\fzero_windows\x18\x13 \x01(\x04R\vzeroWindows\x12\x14\n" +
+	"\x05error\x18\x14 \x01(\tR\x05error\"&\n" +
 	"\x10ListHostsRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\"8\n" +
 	"\bHostList\x12,\n" +
@@ -2985,7 +3509,7 @@ const file_host_proto_rawDesc = "" +
 	"\aHostPFC\x122\n" +
 	"\aclasses\x18\x01 \x03(\v2\x18.gswitch.v1.HostPFCClassR\aclasses\"7\n" +
 	"\tHostDrops\x12*\n" +
-	"\x05drops\x18\x01 \x03(\v2\x14.gswitch.v1.HostDropR\x05drops2\xc7\x06\n" +
+	"\x05drops\x18\x01 \x03(\v2\x14.gswitch.v1.HostDropR\x05drops2\xa2\b\n" +
 	"\x04Host\x12D\n" +
 	"\tListHosts\x12\x1c.gswitch.v1.ListHostsRequest\x1a\x14.gswitch.v1.HostList\"\x03\x90\x02\x01\x12B\n" +
 	"\aGetHost\x12\x1a.gswitch.v1.GetHostRequest\x1a\x16.gswitch.v1.HostStatus\"\x03\x90\x02\x01\x12P\n" +
@@ -2999,7 +3523,10 @@ const file_host_proto_rawDesc = "" +
 	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01\x12L\n" +
 	"\vPunctuality\x12\x1e.gswitch.v1.PunctualityRequest\x1a\x1d.gswitch.v1.PunctualityReport\x12E\n" +
 	"\bTransfer\x12\x1b.gswitch.v1.TransferRequest\x1a\x1a.gswitch.v1.TransferReport0\x01\x129\n" +
-	"\x05Serve\x12\x18.gswitch.v1.ServeRequest\x1a\x14.gswitch.v1.Sessions0\x01B\x19Z\x17gswitch/control/api;apib\x06proto3"
+	"\x05Serve\x12\x18.gswitch.v1.ServeRequest\x1a\x14.gswitch.v1.Sessions0\x01\x12H\n" +
+	"\vListStreams\x12\x1c.gswitch.v1.ListHostsRequest\x1a\x16.gswitch.v1.TCPStreams\"\x03\x90\x02\x01\x12?\n" +
+	"\x06Stream\x12\x19.gswitch.v1.StreamRequest\x1a\x18.gswitch.v1.StreamReport0\x01\x12N\n" +
+	"\vWriteStream\x12\x1e.gswitch.v1.WriteStreamRequest\x1a\x1f.gswitch.v1.WriteStreamResponseB\x19Z\x17gswitch/control/api;apib\x06proto3"
 
 var (
 	file_host_proto_rawDescOnce sync.Once
@@ -3013,97 +3540,111 @@ func file_host_proto_rawDescGZIP() []byte {
 	return file_host_proto_rawDescData
 }
 
-var file_host_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_host_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_host_proto_goTypes = []any{
-	(*ListHostsRequest)(nil),      // 0: gswitch.v1.ListHostsRequest
-	(*HostList)(nil),              // 1: gswitch.v1.HostList
-	(*GetHostRequest)(nil),        // 2: gswitch.v1.GetHostRequest
-	(*WatchHostsRequest)(nil),     // 3: gswitch.v1.WatchHostsRequest
-	(*HostStatus)(nil),            // 4: gswitch.v1.HostStatus
-	(*HostDrop)(nil),              // 5: gswitch.v1.HostDrop
-	(*HostPFCClass)(nil),          // 6: gswitch.v1.HostPFCClass
-	(*HostTiming)(nil),            // 7: gswitch.v1.HostTiming
-	(*ListQueuePairsRequest)(nil), // 8: gswitch.v1.ListQueuePairsRequest
-	(*QueuePairs)(nil),            // 9: gswitch.v1.QueuePairs
-	(*QueuePair)(nil),             // 10: gswitch.v1.QueuePair
-	(*Internal)(nil),              // 11: gswitch.v1.Internal
-	(*ListFlowsRequest)(nil),      // 12: gswitch.v1.ListFlowsRequest
-	(*Flows)(nil),                 // 13: gswitch.v1.Flows
-	(*Flow)(nil),                  // 14: gswitch.v1.Flow
-	(*TransferRequest)(nil),       // 15: gswitch.v1.TransferRequest
-	(*TransferReport)(nil),        // 16: gswitch.v1.TransferReport
-	(*TransferSample)(nil),        // 17: gswitch.v1.TransferSample
-	(*Hop)(nil),                   // 18: gswitch.v1.Hop
-	(*TransferResult)(nil),        // 19: gswitch.v1.TransferResult
-	(*PunctualityRequest)(nil),    // 20: gswitch.v1.PunctualityRequest
-	(*PunctualityReport)(nil),     // 21: gswitch.v1.PunctualityReport
-	(*Percentiles)(nil),           // 22: gswitch.v1.Percentiles
-	(*HopQueue)(nil),              // 23: gswitch.v1.HopQueue
-	(*ServeRequest)(nil),          // 24: gswitch.v1.ServeRequest
-	(*Sessions)(nil),              // 25: gswitch.v1.Sessions
-	(*Session)(nil),               // 26: gswitch.v1.Session
-	(*HostPFC)(nil),               // 27: gswitch.v1.HostPFC
-	(*HostDrops)(nil),             // 28: gswitch.v1.HostDrops
-	nil,                           // 29: gswitch.v1.TransferRequest.CongestionOptionsEntry
-	(*GetConfigRequest)(nil),      // 30: gswitch.v1.GetConfigRequest
-	(*ApplyRequest)(nil),          // 31: gswitch.v1.ApplyRequest
-	(*CaptureRequest)(nil),        // 32: gswitch.v1.CaptureRequest
-	(*Limits)(nil),                // 33: gswitch.v1.Limits
-	(*ConfigDocument)(nil),        // 34: gswitch.v1.ConfigDocument
-	(*ApplyResponse)(nil),         // 35: gswitch.v1.ApplyResponse
-	(*Ports)(nil),                 // 36: gswitch.v1.Ports
-	(*CaptureResponse)(nil),       // 37: gswitch.v1.CaptureResponse
+	(*StreamRequest)(nil),         // 0: gswitch.v1.StreamRequest
+	(*StreamReport)(nil),          // 1: gswitch.v1.StreamReport
+	(*WriteStreamRequest)(nil),    // 2: gswitch.v1.WriteStreamRequest
+	(*WriteStreamResponse)(nil),   // 3: gswitch.v1.WriteStreamResponse
+	(*TCPStreams)(nil),            // 4: gswitch.v1.TCPStreams
+	(*TCPStream)(nil),             // 5: gswitch.v1.TCPStream
+	(*ListHostsRequest)(nil),      // 6: gswitch.v1.ListHostsRequest
+	(*HostList)(nil),              // 7: gswitch.v1.HostList
+	(*GetHostRequest)(nil),        // 8: gswitch.v1.GetHostRequest
+	(*WatchHostsRequest)(nil),     // 9: gswitch.v1.WatchHostsRequest
+	(*HostStatus)(nil),            // 10: gswitch.v1.HostStatus
+	(*HostDrop)(nil),              // 11: gswitch.v1.HostDrop
+	(*HostPFCClass)(nil),          // 12: gswitch.v1.HostPFCClass
+	(*HostTiming)(nil),            // 13: gswitch.v1.HostTiming
+	(*ListQueuePairsRequest)(nil), // 14: gswitch.v1.ListQueuePairsRequest
+	(*QueuePairs)(nil),            // 15: gswitch.v1.QueuePairs
+	(*QueuePair)(nil),             // 16: gswitch.v1.QueuePair
+	(*Internal)(nil),              // 17: gswitch.v1.Internal
+	(*ListFlowsRequest)(nil),      // 18: gswitch.v1.ListFlowsRequest
+	(*Flows)(nil),                 // 19: gswitch.v1.Flows
+	(*Flow)(nil),                  // 20: gswitch.v1.Flow
+	(*TransferRequest)(nil),       // 21: gswitch.v1.TransferRequest
+	(*TransferReport)(nil),        // 22: gswitch.v1.TransferReport
+	(*TransferSample)(nil),        // 23: gswitch.v1.TransferSample
+	(*Hop)(nil),                   // 24: gswitch.v1.Hop
+	(*TransferResult)(nil),        // 25: gswitch.v1.TransferResult
+	(*PunctualityRequest)(nil),    // 26: gswitch.v1.PunctualityRequest
+	(*PunctualityReport)(nil),     // 27: gswitch.v1.PunctualityReport
+	(*Percentiles)(nil),           // 28: gswitch.v1.Percentiles
+	(*HopQueue)(nil),              // 29: gswitch.v1.HopQueue
+	(*ServeRequest)(nil),          // 30: gswitch.v1.ServeRequest
+	(*Sessions)(nil),              // 31: gswitch.v1.Sessions
+	(*Session)(nil),               // 32: gswitch.v1.Session
+	(*HostPFC)(nil),               // 33: gswitch.v1.HostPFC
+	(*HostDrops)(nil),             // 34: gswitch.v1.HostDrops
+	nil,                           // 35: gswitch.v1.TransferRequest.CongestionOptionsEntry
+	(*GetConfigRequest)(nil),      // 36: gswitch.v1.GetConfigRequest
+	(*ApplyRequest)(nil),          // 37: gswitch.v1.ApplyRequest
+	(*CaptureRequest)(nil),        // 38: gswitch.v1.CaptureRequest
+	(*Limits)(nil),                // 39: gswitch.v1.Limits
+	(*ConfigDocument)(nil),        // 40: gswitch.v1.ConfigDocument
+	(*ApplyResponse)(nil),         // 41: gswitch.v1.ApplyResponse
+	(*Ports)(nil),                 // 42: gswitch.v1.Ports
+	(*CaptureResponse)(nil),       // 43: gswitch.v1.CaptureResponse
 }
 var file_host_proto_depIdxs = []int32{
-	4,  // 0: gswitch.v1.HostList.hosts:type_name -> gswitch.v1.HostStatus
-	5,  // 1: gswitch.v1.HostStatus.drops:type_name -> gswitch.v1.HostDrop
-	6,  // 2: gswitch.v1.HostStatus.pfc:type_name -> gswitch.v1.HostPFCClass
-	7,  // 3: gswitch.v1.HostStatus.timing:type_name -> gswitch.v1.HostTiming
-	10, // 4: gswitch.v1.QueuePairs.queue_pairs:type_name -> gswitch.v1.QueuePair
-	11, // 5: gswitch.v1.QueuePair.internals:type_name -> gswitch.v1.Internal
-	14, // 6: gswitch.v1.Flows.flows:type_name -> gswitch.v1.Flow
-	18, // 7: gswitch.v1.Flow.bottleneck:type_name -> gswitch.v1.Hop
-	29, // 8: gswitch.v1.TransferRequest.congestion_options:type_name -> gswitch.v1.TransferRequest.CongestionOptionsEntry
-	17, // 9: gswitch.v1.TransferReport.samples:type_name -> gswitch.v1.TransferSample
-	19, // 10: gswitch.v1.TransferReport.result:type_name -> gswitch.v1.TransferResult
-	18, // 11: gswitch.v1.TransferSample.hops:type_name -> gswitch.v1.Hop
-	22, // 12: gswitch.v1.TransferResult.completion:type_name -> gswitch.v1.Percentiles
-	22, // 13: gswitch.v1.TransferResult.rtt:type_name -> gswitch.v1.Percentiles
-	23, // 14: gswitch.v1.TransferResult.path:type_name -> gswitch.v1.HopQueue
-	22, // 15: gswitch.v1.PunctualityReport.wake:type_name -> gswitch.v1.Percentiles
-	18, // 16: gswitch.v1.HopQueue.last:type_name -> gswitch.v1.Hop
-	26, // 17: gswitch.v1.Sessions.sessions:type_name -> gswitch.v1.Session
-	6,  // 18: gswitch.v1.HostPFC.classes:type_name -> gswitch.v1.HostPFCClass
-	5,  // 19: gswitch.v1.HostDrops.drops:type_name -> gswitch.v1.HostDrop
-	0,  // 20: gswitch.v1.Host.ListHosts:input_type -> gswitch.v1.ListHostsRequest
-	2,  // 21: gswitch.v1.Host.GetHost:input_type -> gswitch.v1.GetHostRequest
-	8,  // 22: gswitch.v1.Host.ListQueuePairs:input_type -> gswitch.v1.ListQueuePairsRequest
-	12, // 23: gswitch.v1.Host.ListFlows:input_type -> gswitch.v1.ListFlowsRequest
-	0,  // 24: gswitch.v1.Host.ListLimits:input_type -> gswitch.v1.ListHostsRequest
-	30, // 25: gswitch.v1.Host.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	31, // 26: gswitch.v1.Host.Apply:input_type -> gswitch.v1.ApplyRequest
-	3,  // 27: gswitch.v1.Host.Watch:input_type -> gswitch.v1.WatchHostsRequest
-	32, // 28: gswitch.v1.Host.Capture:input_type -> gswitch.v1.CaptureRequest
-	20, // 29: gswitch.v1.Host.Punctuality:input_type -> gswitch.v1.PunctualityRequest
-	15, // 30: gswitch.v1.Host.Transfer:input_type -> gswitch.v1.TransferRequest
-	24, // 31: gswitch.v1.Host.Serve:input_type -> gswitch.v1.ServeRequest
-	1,  // 32: gswitch.v1.Host.ListHosts:output_type -> gswitch.v1.HostList
-	4,  // 33: gswitch.v1.Host.GetHost:output_type -> gswitch.v1.HostStatus
-	9,  // 34: gswitch.v1.Host.ListQueuePairs:output_type -> gswitch.v1.QueuePairs
-	13, // 35: gswitch.v1.Host.ListFlows:output_type -> gswitch.v1.Flows
-	33, // 36: gswitch.v1.Host.ListLimits:output_type -> gswitch.v1.Limits
-	34, // 37: gswitch.v1.Host.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	35, // 38: gswitch.v1.Host.Apply:output_type -> gswitch.v1.ApplyResponse
-	36, // 39: gswitch.v1.Host.Watch:output_type -> gswitch.v1.Ports
-	37, // 40: gswitch.v1.Host.Capture:output_type -> gswitch.v1.CaptureResponse
-	21, // 41: gswitch.v1.Host.Punctuality:output_type -> gswitch.v1.PunctualityReport
-	16, // 42: gswitch.v1.Host.Transfer:output_type -> gswitch.v1.TransferReport
-	25, // 43: gswitch.v1.Host.Serve:output_type -> gswitch.v1.Sessions
-	32, // [32:44] is the sub-list for method output_type
-	20, // [20:32] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	5,  // 0: gswitch.v1.StreamReport.stream:type_name -> gswitch.v1.TCPStream
+	5,  // 1: gswitch.v1.TCPStreams.streams:type_name -> gswitch.v1.TCPStream
+	10, // 2: gswitch.v1.HostList.hosts:type_name -> gswitch.v1.HostStatus
+	11, // 3: gswitch.v1.HostStatus.drops:type_name -> gswitch.v1.HostDrop
+	12, // 4: gswitch.v1.HostStatus.pfc:type_name -> gswitch.v1.HostPFCClass
+	13, // 5: gswitch.v1.HostStatus.timing:type_name -> gswitch.v1.HostTiming
+	16, // 6: gswitch.v1.QueuePairs.queue_pairs:type_name -> gswitch.v1.QueuePair
+	17, // 7: gswitch.v1.QueuePair.internals:type_name -> gswitch.v1.Internal
+	20, // 8: gswitch.v1.Flows.flows:type_name -> gswitch.v1.Flow
+	24, // 9: gswitch.v1.Flow.bottleneck:type_name -> gswitch.v1.Hop
+	35, // 10: gswitch.v1.TransferRequest.congestion_options:type_name -> gswitch.v1.TransferRequest.CongestionOptionsEntry
+	23, // 11: gswitch.v1.TransferReport.samples:type_name -> gswitch.v1.TransferSample
+	25, // 12: gswitch.v1.TransferReport.result:type_name -> gswitch.v1.TransferResult
+	24, // 13: gswitch.v1.TransferSample.hops:type_name -> gswitch.v1.Hop
+	28, // 14: gswitch.v1.TransferResult.completion:type_name -> gswitch.v1.Percentiles
+	28, // 15: gswitch.v1.TransferResult.rtt:type_name -> gswitch.v1.Percentiles
+	29, // 16: gswitch.v1.TransferResult.path:type_name -> gswitch.v1.HopQueue
+	28, // 17: gswitch.v1.PunctualityReport.wake:type_name -> gswitch.v1.Percentiles
+	24, // 18: gswitch.v1.HopQueue.last:type_name -> gswitch.v1.Hop
+	32, // 19: gswitch.v1.Sessions.sessions:type_name -> gswitch.v1.Session
+	12, // 20: gswitch.v1.HostPFC.classes:type_name -> gswitch.v1.HostPFCClass
+	11, // 21: gswitch.v1.HostDrops.drops:type_name -> gswitch.v1.HostDrop
+	6,  // 22: gswitch.v1.Host.ListHosts:input_type -> gswitch.v1.ListHostsRequest
+	8,  // 23: gswitch.v1.Host.GetHost:input_type -> gswitch.v1.GetHostRequest
+	14, // 24: gswitch.v1.Host.ListQueuePairs:input_type -> gswitch.v1.ListQueuePairsRequest
+	18, // 25: gswitch.v1.Host.ListFlows:input_type -> gswitch.v1.ListFlowsRequest
+	6,  // 26: gswitch.v1.Host.ListLimits:input_type -> gswitch.v1.ListHostsRequest
+	36, // 27: gswitch.v1.Host.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	37, // 28: gswitch.v1.Host.Apply:input_type -> gswitch.v1.ApplyRequest
+	9,  // 29: gswitch.v1.Host.Watch:input_type -> gswitch.v1.WatchHostsRequest
+	38, // 30: gswitch.v1.Host.Capture:input_type -> gswitch.v1.CaptureRequest
+	26, // 31: gswitch.v1.Host.Punctuality:input_type -> gswitch.v1.PunctualityRequest
+	21, // 32: gswitch.v1.Host.Transfer:input_type -> gswitch.v1.TransferRequest
+	30, // 33: gswitch.v1.Host.Serve:input_type -> gswitch.v1.ServeRequest
+	6,  // 34: gswitch.v1.Host.ListStreams:input_type -> gswitch.v1.ListHostsRequest
+	0,  // 35: gswitch.v1.Host.Stream:input_type -> gswitch.v1.StreamRequest
+	2,  // 36: gswitch.v1.Host.WriteStream:input_type -> gswitch.v1.WriteStreamRequest
+	7,  // 37: gswitch.v1.Host.ListHosts:output_type -> gswitch.v1.HostList
+	10, // 38: gswitch.v1.Host.GetHost:output_type -> gswitch.v1.HostStatus
+	15, // 39: gswitch.v1.Host.ListQueuePairs:output_type -> gswitch.v1.QueuePairs
+	19, // 40: gswitch.v1.Host.ListFlows:output_type -> gswitch.v1.Flows
+	39, // 41: gswitch.v1.Host.ListLimits:output_type -> gswitch.v1.Limits
+	40, // 42: gswitch.v1.Host.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	41, // 43: gswitch.v1.Host.Apply:output_type -> gswitch.v1.ApplyResponse
+	42, // 44: gswitch.v1.Host.Watch:output_type -> gswitch.v1.Ports
+	43, // 45: gswitch.v1.Host.Capture:output_type -> gswitch.v1.CaptureResponse
+	27, // 46: gswitch.v1.Host.Punctuality:output_type -> gswitch.v1.PunctualityReport
+	22, // 47: gswitch.v1.Host.Transfer:output_type -> gswitch.v1.TransferReport
+	31, // 48: gswitch.v1.Host.Serve:output_type -> gswitch.v1.Sessions
+	4,  // 49: gswitch.v1.Host.ListStreams:output_type -> gswitch.v1.TCPStreams
+	1,  // 50: gswitch.v1.Host.Stream:output_type -> gswitch.v1.StreamReport
+	3,  // 51: gswitch.v1.Host.WriteStream:output_type -> gswitch.v1.WriteStreamResponse
+	37, // [37:52] is the sub-list for method output_type
+	22, // [22:37] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_host_proto_init() }
@@ -3118,7 +3659,7 @@ func file_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_host_proto_rawDesc), len(file_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

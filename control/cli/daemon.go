@@ -32,7 +32,7 @@ func (p *Privileges) Drop(log *slog.Logger, need privilege.Need) error {
 	}
 	left, unfiltered, err := privilege.Drop(need)
 	if err != nil {
-		return fmt.Errorf("privileges that are not needed cannot be given up: %w; run --keep-privileges goes without that", err)
+		return fmt.Errorf("privileges that are not needed cannot be given up: %w; --keep-privileges goes without that", err)
 	}
 	if unfiltered != "" {
 		log.Warn("system calls that are not needed were not given up", "since", unfiltered)

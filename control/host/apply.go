@@ -60,6 +60,7 @@ func (d *Daemon) apply(next *config.Hosts, source string, dry, own bool) (change
 		d.state.Generation++
 	}
 	d.doc, d.source = next, source
+	d.reexport()
 	if own {
 		d.files = next.Files()
 	}

@@ -51,6 +51,8 @@ type Daemon struct {
 	files  map[string]config.Use // paths that its own file has named
 	units  []*unit               // in the order of doc
 	state  metrics.ConfigState
+	// exporting is nil where reports go nowhere.
+	exporting *control.Reporting
 
 	memory sync.Mutex // guards held
 	held   uint64     // bytes of transfers
@@ -155,10 +157,23 @@ func findAll(ctx context.Context, c *config.Hosts, wait time.Duration) (map[stri
 }
 
 // Start lets the workers run.
-func (d *Daemon) Start() error { return d.engine.Start() }
+func (d *Daemon) Start() error {
+	if err := d.engine.Start(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reexport()
+	return nil
+}
 
 // Stop ends the workers and closes the ports.
 func (d *Daemon) Stop() error {
+	d.mu.Lock()
+	exported := d.exporting.End()
+	d.exporting = nil
+	d.mu.Unlock()
+	<-exported
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error
@@ -192,6 +207,10 @@ func (d *Daemon) Snapshot() *metrics.Snapshot {
 
 func (d *Daemon) snapshot() *metrics.Snapshot {
 	src := metrics.Source{Engine: d.engine, Config: d.state}
+	if d.exporting != nil {
+		c := d.exporting.Counts()
+		src.Export = &c
+	}
 	for _, u := range d.units {
 		src.Hosts = append(src.Hosts, metrics.HostUnit{Agent: u.agent, Worker: u.worker, Port: u.portName()})
 	}

@@ -27,6 +27,12 @@ func (s *server) ListLimits(_ context.Context, r *api.ListHostsRequest) (*api.Li
 		d.memory.Unlock()
 		out.Limits = append(control.ProcessLimits(d.engine, &d.clients, d.log.Handler()),
 			&api.Limit{Kind: "memory", Name: "messages of transfers", Unit: "bytes", Used: held, Limit: maxHeld, Refused: refused})
+		d.mu.RLock()
+		if x := d.exporting; x != nil {
+			c := x.Counts()
+			out.Limits = append(out.Limits, &api.Limit{Kind: "memory", Name: "reports that wait for the collector", Unit: "bytes", Used: c.Bytes, Limit: uint64(d.doc.Export.Memory), Refused: c.Lost, Key: "export.memory"})
+		}
+		d.mu.RUnlock()
 	}
 	for _, u := range units {
 		if err := u.worker.Do(func(frame.Time) { out.Limits = append(out.Limits, u.limits()...) }); err != nil {

@@ -24,19 +24,53 @@ const recordKind = "host"
 
 // record puts a recorder around a host that has not been stepped yet, which was made
 // with a seed.
-func (d *Daemon) record(u *unit, h *config.Host, seed uint64) (err error) {
-	at := *h
-	mac := config.MAC(u.mac)
-	at.MAC = &mac
-	pool := u.worker.Pool()
+func (d *Daemon) record(u *unit, seed uint64) (err error) {
+	if streamsOf(u.conf.Load()) != nil && d.opts.Recorder.Last > 0 {
+		return control.Refused(errors.New("the last of a host with the section tcp cannot be kept, since there are no images of its connections: record it in full, without --record-last"))
+	}
+	pool, counts := u.worker.Pool(), u.agent.NIC().Counts()
+	zero, _ := d.engine.Monotonic(0)
 	u.recording, err = control.StartRecord(control.Subject{
 		Name: u.name, Dir: d.opts.Record, Engine: d.engine, Worker: u.worker.Index(), Node: u.agent, Build: Rebuild, Log: d.log.With("host", u.name),
 		Header: func() replay.Header {
-			return replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: recordKind, Name: u.name, Document: string(document(&at)), Ports: []replay.Port{{Name: h.Interface}},
-				Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Secret: seed, Epoch: d.engine.Epoch().UnixNano()}
+			h, mac := *u.conf.Load(), config.MAC(u.mac)
+			h.MAC = &mac
+			return replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: recordKind, Name: u.name, Document: string(document(&h)), Ports: []replay.Port{{Name: h.Interface}},
+				Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Secret: seed, Epoch: d.engine.Epoch().UnixNano(), Monotonic: uint64(zero),
+				Clock: control.RecordedClock(u.worker, u.agent.NIC().Timekeeper())}
 		},
+		Image: func() ([]byte, error) { return u.agent.AppendImage(nil, pool, replay.Kept, u.worker.Elsewhere) },
+		Still: func(do func() error) (bool, error) {
+			if !d.mu.TryLock() {
+				return false, nil
+			}
+			defer d.mu.Unlock()
+			return true, do()
+		},
+		Watch: d.opts.Recorder.On.WatchHost(&counts.Drops, &counts.Timeouts),
 	}, d.opts.Recorder, false)
 	return err
+}
+
+// SaveRecording writes out what was recorded up to now: to the files of the records, or
+// what is kept to files of its own. The records go on.
+func (d *Daemon) SaveRecording(why string) error {
+	d.mu.RLock()
+	var all []*control.Record
+	for _, u := range d.units {
+		if u.recording != nil {
+			all = append(all, u.recording)
+		}
+	}
+	d.mu.RUnlock() // an image may be due, which waits for changes to end
+	if len(all) == 0 {
+		return errors.New("nothing is recorded")
+	}
+	var errs []error
+	for _, r := range all {
+		errs = append(errs, r.Save(why))
+	}
+	return errors.Join(errs...)
 }
 
 // Recordings lists the records of this daemon that are on.
@@ -64,6 +98,7 @@ func (u *unit) endRecording() (err error) {
 type Replayed struct {
 	*agent.Agent
 
+	pool  *frame.Pool
 	name  string
 	mac   wire.MAC
 	epoch int64
@@ -84,12 +119,15 @@ func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
 	if conf.MAC == nil {
 		return nil, errors.New("the document of the record has no MAC address")
 	}
-	r := &Replayed{name: h.Name, mac: wire.MAC(*conf.MAC), epoch: h.Epoch, ports: h.Ports, conf: conf}
+	r := &Replayed{pool: pool, name: h.Name, mac: wire.MAC(*conf.MAC), epoch: h.Epoch, ports: h.Ports, conf: conf}
 	c := settings(conf, r.mac, h.Epoch)
 	c.NIC.Seed, c.NIC.RandomNumbers = h.Secret, true
 	r.Agent, err = agent.New(c, pool)
 	return r, err
 }
+
+// RestoreImage implements replay.Resumer.
+func (r *Replayed) RestoreImage(b []byte) error { return r.Agent.RestoreImage(b, r.pool) }
 
 // alone reads what document writes.
 func alone(text []byte) (*config.Host, error) {
@@ -175,6 +213,10 @@ func CommandName(b []byte) string {
 		return "serve"
 	case *agent.Configure:
 		return "apply"
+	case agent.TakeReports:
+		return "reports"
+	case *agent.CallFeature:
+		return fmt.Sprintf("call of %s: %s", c.Feature, strings.TrimPrefix(fmt.Sprintf("%T", c.Call), "*"))
 	case agent.Shutdown:
 		return "shutdown"
 	}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -21,7 +22,7 @@ import (
 // rig is two hosts on a bad cable, of which the first is recorded. Nobody steps them at
 // regular instants.
 type rig struct {
-	t     *testing.T
+	t     testing.TB
 	now   frame.Time
 	rng   *rand.Rand
 	pool  [2]*frame.Pool
@@ -33,6 +34,17 @@ type rig struct {
 	w     *replay.Writer
 	loose int  // thousandths of frames that are lost, and as many that are corrupted
 	short bool // of memory, now and then
+
+	keep   *replay.Keeper // in place of the file
+	header replay.Header  // of the host as it is
+	steps  int
+	images int
+	// An image is taken every so many steps. saved is called after so many of them, just before
+	// the next one.
+	every   int
+	saveAt  int
+	saved   func()
+	counted hostnic.Counts // then
 }
 
 const recordedDocument = `version: 1
@@ -40,7 +52,7 @@ hosts:
 - {name: h%d, interface: v%d, mac: "02:00:00:00:00:0%d", address: 10.0.0.%d/24, rate: 10Gbps, base_rtt: 50us, burst: 20us, timeout: 400us, congestion: hpcc, pace_jitter: 0.1, serve: true, cnp: true}
 `
 
-func newRecordRig(t *testing.T, seed uint64) *rig {
+func newRecordRig(t testing.TB, seed uint64) *rig {
 	const chunks = 3000
 	t.Helper()
 	r := &rig{t: t, rng: rand.New(rand.NewPCG(seed, 1)), feed: replay.NewFeed(64)}
@@ -59,6 +71,7 @@ func newRecordRig(t *testing.T, seed uint64) *rig {
 		r.a[i] = m.(*Replayed).Agent
 		r.node[i] = r.a[i]
 		if i == 0 {
+			r.header = *h
 			if r.w, err = replay.NewWriter(&r.file, h); err != nil {
 				t.Fatal(err)
 			}
@@ -125,13 +138,48 @@ func (r *rig) pass(steps int) {
 			r.pool[0].Free(f)
 		}
 		others = others[:0]
+		if r.steps++; r.keep != nil && r.steps%r.every == 0 {
+			if r.images == r.saveAt {
+				r.saved()
+				r.counted = *r.a[0].NIC().Counts()
+			}
+			r.begin()
+		}
 		r.drain()
 	}
 }
 
+// begin lets an epoch begin, with an image that is tried as a daemon does.
+func (r *rig) begin() {
+	r.t.Helper()
+	image, err := r.a[0].AppendImage(nil, r.pool[0], replay.Kept, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	arena, err := frame.NewArena(make([]byte, r.header.Chunks*r.header.Chunk), r.header.Chunk, r.header.Headroom)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	m, err := Rebuild(&r.header, frame.NewPool(arena))
+	if err == nil {
+		err = m.(replay.Resumer).RestoreImage(image)
+	}
+	if err != nil {
+		r.t.Fatalf("image %d: %v", r.images, err)
+	}
+	r.images++
+	r.rec.Begin(r.now, &replay.Epoch{Header: r.header, Image: image})
+}
+
 func (r *rig) drain() {
 	for s := r.feed.Next(); s != nil; s = r.feed.Next() {
-		if err := r.w.Write(s); err != nil {
+		err := error(nil)
+		if r.keep == nil {
+			err = r.w.Write(s)
+		} else if s.Epoch != nil || r.keep.From() != nil {
+			err = r.keep.Add(s)
+		}
+		if err != nil {
 			r.t.Fatal(err)
 		}
 		r.feed.Return(s)
@@ -173,6 +221,7 @@ func (r *rig) exercise() {
 		r.t.Fatal(err)
 	}
 	r.command(0, &agent.Configure{Config: settings(conf, r.a[0].NIC().Config().MAC, 0), Document: document(conf)})
+	r.header.Document = string(document(conf))
 	r.pass(30_000)
 	for range 10 { // whose Close, or the answer to it, was lost, asks again in a quarter of a second
 		r.now += 250 * frame.Millisecond
@@ -240,6 +289,39 @@ func TestHostsReplay(t *testing.T) {
 	}
 }
 
+// A host whose last inputs are kept is replayed from an image of it, in which transfers are
+// under way: queue pairs of all schemes of recovery and algorithms, with frames that wait for
+// others, and memory of which only the length is known.
+func TestHostsReplayFromAnImage(t *testing.T) {
+	for seed, c := range []struct{ every, after int }{{397, 2}, {397, 3}, {397, 4}, {397, 5}, {397, 6}, {397, 7}, {397, 8}, {397, 9}, {1400, 2}, {1500, 3}} {
+		t.Run(fmt.Sprintf("after %d images, each after %d steps", c.after, c.every), func(t *testing.T) {
+			r := newRecordRig(t, uint64(seed))
+			r.loose, r.short, r.keep = 3, seed%2 == 0, replay.NewKeeper(64<<20)
+			var file bytes.Buffer
+			r.every, r.saveAt = c.every, c.after
+			r.saved = func() {
+				r.rec.Flush(r.now)
+				r.drain()
+				if err := r.keep.Save(&file, "a test"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.exercise()
+			p, err := playHost(file.Bytes())
+			if saved := (replay.SavedError{}); !errors.As(err, &saved) {
+				t.Fatal(err)
+			}
+			if is := *p.Node.(*Replayed).NIC().Counts(); !reflect.DeepEqual(r.counted, is) {
+				t.Errorf("the host counted\n%+v\nits replay\n%+v", r.counted, is)
+			}
+			frames, sums := p.Sent()
+			if frames < 20 || sums == 0 || r.images < 20 {
+				t.Errorf("%d frames, %d hashes, %d images", frames, sums, r.images)
+			}
+		})
+	}
+}
+
 // A byte of a record that is wrong is found: by a checksum, or as another run.
 func TestHostsRecordDamaged(t *testing.T) {
 	r := newRecordRig(t, 9)
@@ -252,5 +334,50 @@ func TestHostsRecordDamaged(t *testing.T) {
 		if _, err := playHost(bad); err == nil {
 			t.Errorf("byte %d of %d is wrong, and nobody noticed", i, len(file))
 		}
+	}
+}
+
+// What it costs a host to be recorded, per frame that comes or leaves (DETER asks for the load
+// of a core at 1 Gb/s): messages to a host that is not recorded.
+func BenchmarkRecordedHost(b *testing.B) {
+	for _, recorded := range []bool{false, true} {
+		b.Run(fmt.Sprintf("recorded=%v", recorded), func(b *testing.B) {
+			r := newRecordRig(b, 1)
+			if !recorded {
+				r.node[0] = r.a[0]
+			}
+			for i, n := range r.node {
+				n.SetLink(r.now, 0, true)
+				r.a[i].Command(&agent.ServeRegion{Region: agent.NewRegion(1000)}).Do(r.now)
+			}
+			c := r.transfer(1, 0, agent.Messages, 100_000, 1<<20, transport.IRN, "dctcp", inband.None)
+			if err := agent.Prepare(c); err != nil {
+				b.Fatal(err)
+			}
+			if r.a[0].Command(c).Do(r.now); c.Refused != nil {
+				b.Fatal(c.Refused)
+			}
+			count := r.a[0].NIC().Counts()
+			var out, in [64]frame.Ref
+			run := func(frames uint64) {
+				for end := count.RxFrames + count.TxFrames + frames; count.RxFrames+count.TxFrames < end; r.drain() {
+					r.now += 20 * frame.Microsecond
+					for i, n := range r.node {
+						n.Advance(r.now)
+						k := n.Transmit(r.now, 0, out[:])
+						for j, f := range out[:k] {
+							in[j] = r.pool[1-i].New(r.pool[i].Bytes(f))
+							r.pool[i].Free(f)
+						}
+						if k > 0 {
+							r.node[1-i].Receive(r.now, 0, in[:k])
+						}
+					}
+				}
+			}
+			run(2000)
+			b.ResetTimer()
+			run(uint64(b.N))
+		})
 	}
 }

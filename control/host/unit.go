@@ -3,9 +3,11 @@ package host
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gswitch/cc"
 	"gswitch/config"
@@ -26,6 +28,7 @@ type unit struct {
 	queues int                         // of its interface
 	conf   atomic.Pointer[config.Host] // in force
 	gone   chan struct{}               // closed when the host is taken down
+	log    *slog.Logger
 
 	measured measured
 
@@ -33,9 +36,17 @@ type unit struct {
 
 	recording *control.Record // nil: it is not recorded
 
+	// What the exporter's goroutine alone uses.
+	reporters []reporter
+	sourcesAt time.Time
+
 	mu     sync.Mutex // guards what follows
 	users  int        // who want others to be served
 	region *agent.Region
+	// carried are the connections of TCP of callers of the API, by number.
+	carried map[uint64]*carried
+
+	services services
 }
 
 // fits refuses a host that its interface cannot carry.
@@ -45,6 +56,9 @@ func fits(h *config.Host, at control.Interface) error {
 	}
 	if need := h.Payload + headers(h); need > at.MTU {
 		return control.Refused(fmt.Errorf("host %s: a payload of %d bytes makes packets of %d with their headers, and the MTU of %s is %d: lower payload, or raise the MTU", h.Name, h.Payload, need, h.Interface, at.MTU))
+	}
+	if s := streamsOf(h); s != nil && s.MSS+wire.IPv4Len+wire.TCPLen > at.MTU {
+		return control.Refused(fmt.Errorf("host %s: segments of TCP of %d bytes make packets of %d, and the MTU of %s is %d: lower tcp.mss, or raise the MTU", h.Name, s.MSS, s.MSS+wire.IPv4Len+wire.TCPLen, h.Interface, at.MTU))
 	}
 	return nil
 }
@@ -60,13 +74,13 @@ func headers(h *config.Host) int {
 	if h.Telemetry.Format != "none" {
 		telemetry = wire.HPCCLen
 	}
-	return ip + wire.UDPLen + telemetry + wire.BTHLen + wire.RETHLen + wire.ICRCLen
+	return h.Before() + ip + wire.UDPLen + telemetry + wire.BTHLen + wire.RETHLen + wire.ICRCLen
 }
 
 // open makes a host on its worker, with its port open. What fails is taken
 // back.
 func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
-	u := &unit{name: h.Name, engine: d.engine, worker: d.engine.Worker(*h.Worker), gone: make(chan struct{})}
+	u := &unit{name: h.Name, engine: d.engine, worker: d.engine.Worker(*h.Worker), gone: make(chan struct{}), log: d.log.With("host", h.Name)}
 	copy(u.mac[:], at.MAC)
 	if h.MAC != nil {
 		u.mac = wire.MAC(*h.MAC)
@@ -85,7 +99,7 @@ func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
 		return nil, fmt.Errorf("host %s: %w", h.Name, err)
 	}
 	if d.opts.Record != "" {
-		if err := d.record(u, h, conf.NIC.Seed); err != nil {
+		if err := d.record(u, conf.NIC.Seed); err != nil {
 			return nil, errors.Join(fmt.Errorf("host %s: %w", h.Name, err), u.close())
 		}
 	}
@@ -93,6 +107,9 @@ func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
 	err = u.openPort(h, at.Queues)
 	if err == nil && h.Serve {
 		err = u.serve()
+	}
+	if err == nil {
+		err = u.serveStreams(h)
 	}
 	if err != nil {
 		return nil, errors.Join(err, u.close())
@@ -195,7 +212,7 @@ func (u *unit) configure(h *config.Host) error {
 	if h.Region != old.Region {
 		err = errors.Join(err, u.resize())
 	}
-	return err
+	return errors.Join(err, u.serveStreams(h))
 }
 
 // serve lets others open queue pairs here, until as many calls of unserve.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -81,6 +82,28 @@ func daemon(what string) string {
 		{"mount", func() error { return unix.Mount("none", "/mnt", "tmpfs", 0, "") }},
 		{"ptrace", func() error { return unix.PtraceAttach(os.Getppid()) }},
 		{"kill", func() error { return unix.Kill(os.Getppid(), 0) }},
+		{"tgkill", func() error { return unix.Tgkill(os.Getppid(), os.Getppid(), 0) }},
+		{"queue", func() error {
+			var info [128]byte
+			return syscallError(unix.SYS_RT_SIGQUEUEINFO, uintptr(os.Getppid()), 0, uintptr(unsafe.Pointer(&info)))
+		}},
+		{"tracepoint", func() error { // BPF_RAW_TRACEPOINT_OPEN, with nothing to open
+			var attr [64]byte
+			return syscallError(unix.SYS_BPF, unix.BPF_RAW_TRACEPOINT_OPEN, uintptr(unsafe.Pointer(&attr)), uintptr(len(attr)))
+		}},
+		{"program of others", func() error {
+			attr := [16]uint32{1}
+			return syscallError(unix.SYS_BPF, unix.BPF_PROG_GET_FD_BY_ID, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+		}},
+		{"interrupt itself", func() error { return unix.Tgkill(os.Getpid(), unix.Gettid(), 0) }},
+		{"map", func() error {
+			attr := [18]uint32{2, 4, 4, 1} // BPF_MAP_TYPE_ARRAY
+			fd, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_MAP_CREATE, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+			if errno != 0 {
+				return errno
+			}
+			return unix.Close(int(fd))
+		}},
 		{"setuid", func() error { return unix.Setuid(0) }},
 		{"unshare", func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
 		{"setns", func() error { return inOwnNamespace() }},
@@ -116,6 +139,13 @@ func daemon(what string) string {
 	return out
 }
 
+func syscallError(call, a, b, c uintptr) error {
+	if _, _, errno := unix.Syscall(call, a, b, c); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // inOwnNamespace enters the network namespace in which the thread is.
 func inOwnNamespace() error {
 	fd, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -148,12 +178,12 @@ func TestDrop(t *testing.T) {
 	const mask = "000000c000007000"
 	for _, want := range []string{"left CAP_NET_ADMIN CAP_NET_RAW CAP_BPF CAP_PERFMON CAP_IPC_LOCK\n",
 		"alike 1 CapInh:0000000000000000 CapPrm:" + mask + " CapEff:" + mask + " CapBnd:" + mask + " CapAmb:0000000000000000 NoNewPrivs:1 Seccomp:2\n",
-		"done socket\n", "done xdp\n", "done file\n"} {
+		"done socket\n", "done xdp\n", "done file\n", "done interrupt itself\n", "done map\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	for _, call := range []string{"execve", "fork", "mount", "ptrace", "kill", "setuid", "unshare", "setns", "chown"} {
+	for _, call := range []string{"execve", "fork", "mount", "ptrace", "kill", "tgkill", "queue", "tracepoint", "program of others", "setuid", "unshare", "setns", "chown"} {
 		if !strings.Contains(out, "refused "+call+" true\n") {
 			t.Errorf("%s was not refused:\n%s", call, out)
 		}

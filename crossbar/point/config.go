@@ -56,7 +56,8 @@ const (
 	defaultQueue   = 128 << 10
 	defaultSpeedup = 4
 	maxSpeedup     = 1000
-	fcs            = 4 // bytes of the frame check sequence, which links count and queues do not
+	smallest       = 60 // bytes of a frame of Ethernet, without
+	fcs            = 4  // bytes of the frame check sequence, which links count and queues do not
 )
 
 func init() {
@@ -179,7 +180,8 @@ func (c *Config) made(cfg *vswitch.Config) (crossbar.Config, error) {
 }
 
 // thresholds fills in or checks the thresholds of pause, and sets aside what
-// lossless classes can come to hold.
+// lossless classes can come to hold: bytes, and chunks where all that comes after a
+// pause are the smallest frames of Ethernet.
 func (c *Config) thresholds(cfg *vswitch.Config, x *crossbar.Config) error {
 	auto := x.Pause == 0 && x.Unpause == 0
 	var queues []buffer.InputQueue
@@ -220,6 +222,7 @@ func (c *Config) thresholds(cfg *vswitch.Config, x *crossbar.Config) error {
 			return fmt.Errorf("port %s: %w", names[i], err)
 		}
 		peak = max(peak, q.Classes*(uint64(x.Pause)+t.Frame+t.Skid))
+		x.Chunks.Headroom = max(x.Chunks.Headroom, uint32(q.Classes*(2+t.Skid/uint64(smallest+q.Link.Overhead))))
 	}
 	if rest := uint64(x.Ingress) - min(peak, uint64(x.Ingress)); rest > 0 {
 		x.Lossy = uint32(rest)

@@ -29,6 +29,7 @@ func (p *point) adopt(now frame.Time) vswitch.InputQueues {
 		return nil
 	}
 	made, err := c.made(cfg)
+	made.Chunks = p.chunks(made.Chunks.Headroom)
 	switch {
 	case err != nil:
 		panic(err) // check made the same before the switch adopted it
@@ -38,6 +39,24 @@ func (p *point) adopt(now frame.Time) vswitch.InputQueues {
 		p.x.Configure(now, made)
 	}
 	return p.x
+}
+
+// chunks divides the memory of the worker among the ports.
+func (p *point) chunks(headroom uint32) crossbar.Chunks {
+	bytes, all := p.node.InputMemory()
+	if bytes == 0 {
+		return crossbar.Chunks{}
+	}
+	ports, own := 0, 0
+	for _, c := range p.node.Config().Ports {
+		if c.Name != "" {
+			ports++
+			if c.Worker == p.node.Index() {
+				own++
+			}
+		}
+	}
+	return crossbar.Divide(bytes, all, ports, own, headroom)
 }
 
 // queues cuts how far the link of a port may catch up: what it hands to its device
@@ -64,6 +83,8 @@ const (
 	mostBytes
 	crossed
 	refused
+	short
+	chunks
 	pauses
 )
 
@@ -72,6 +93,8 @@ var counters = []vswitch.Counter{
 	mostBytes:  {Name: "crossbar_watermark_bytes", Help: "Most bytes that ever waited at the port; of several workers the sum of theirs.", Labels: []string{"side"}, Values: []string{"ingress", "egress"}, Gauge: true},
 	crossed:    {Name: "crossbar_packets_total", Help: "Frames that crossed to the port, and of them those that crossed while a class above was blocked (skipped).", Labels: []string{"outcome"}, Values: []string{"crossed", "skipped"}},
 	refused:    {Name: "crossbar_refused_packets_total", Help: "Frames that came by the port and found no room in its ingress queue.", Labels: []string{"kind"}, Values: []string{"lossless", "lossy"}},
+	short:      {Name: "crossbar_short_packets_total", Help: "Frames, of those refused, for which the port had no more chunks of packet memory, though bytes of its ingress queue."},
+	chunks:     {Name: "crossbar_chunks", Help: "Chunks of packet memory of the frames that wait at the ingress port; 0 where they are not counted.", Gauge: true},
 	pauses:     {Name: "crossbar_pauses_total", Help: "Pauses that the ingress queue of the port asked for.", Labels: []string{"class"}},
 }
 
@@ -97,5 +120,7 @@ func (p *point) read(emit func(counter int, port uint16, value float64, labels .
 		emit(crossed, at, float64(v.Out.Skipped), "skipped")
 		emit(refused, at, float64(v.In.Refused), "lossless")
 		emit(refused, at, float64(v.In.RefusedLossy), "lossy")
+		emit(short, at, float64(v.In.Short))
+		emit(chunks, at, float64(v.Chunks))
 	}
 }

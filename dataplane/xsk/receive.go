@@ -30,7 +30,7 @@ func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 	if have == 0 {
 		return 0
 	}
-	s.prefetch(a, min(have, uint32(len(out))))
+	s.ask(a, min(have, uint32(len(out))))
 	frames, taken, bytes := 0, uint32(0), uint64(0)
 	for ; taken < have && frames < len(out); taken++ {
 		d := &s.rx.entries[(s.rx.cons+taken)&s.rx.mask]
@@ -46,6 +46,7 @@ func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 		frames++
 	}
 	s.rx.release(taken)
+	s.ask(a, min(have-taken, uint32(len(out)))) // they come while these are worked on
 	if s.enableNAPI {
 		s.enableNAPI = false
 		s.learnNAPI()
@@ -56,20 +57,25 @@ func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 	return frames
 }
 
-// prefetch asks for the lines of the next n descriptors all at once, and then
-// for those of the headers that they name: the kernel wrote both on another
-// core, and a stage that waits for one line after the other waits for long.
-func (s *Socket) prefetch(a *frame.Arena, n uint32) {
-	var addrs [64]uint64
-	n = min(n, uint32(len(addrs)))
-	for i := range n {
-		addrs[i] = s.rx.entries[(s.rx.cons+i)&s.rx.mask].Addr
+// ask asks for the lines of the headers that the next n descriptors name, and of
+// their frames' metadata, all at once, unless it has: the kernel wrote the
+// headers on another core, and a stage that waits for one line after the other
+// waits for long.
+func (s *Socket) ask(a *frame.Arena, n uint32) {
+	from, to := s.asked, s.rx.cons+n
+	if from-s.rx.cons > s.rx.size { // it lies behind
+		from = s.rx.cons
 	}
-	touched := s.touched
-	for _, addr := range addrs[:n] {
-		touched ^= a.Touch(addr)
+	for int32(to-from) > 0 {
+		var addrs [64]uint64
+		k := min(to-from, uint32(len(addrs)))
+		for i := range k {
+			addrs[i] = s.rx.entries[(from+i)&s.rx.mask].Addr
+		}
+		s.touched ^= a.PrefetchAll(addrs[:k])
+		from += k
 	}
-	s.touched = touched
+	s.asked = from
 }
 
 // chain appends the chunk r to the frame that is coming in. It returns the
@@ -107,13 +113,18 @@ func (s *Socket) Fill(p *frame.Pool) int {
 		return 0
 	}
 	n := uint32(0)
-	for ; n < room; n++ {
-		r := p.Alloc()
-		if r == frame.Nil {
+	for n < room {
+		var refs [refillBatch]frame.Ref
+		want := min(room-n, refillBatch)
+		got := p.AllocAll(refs[:want])
+		for _, r := range refs[:got] {
+			s.fill.entries[(s.fill.prod+n)&s.fill.mask] = p.ChunkAddr(r)
+			s.hold(r)
+			n++
+		}
+		if uint32(got) < want {
 			break
 		}
-		s.fill.entries[(s.fill.prod+n)&s.fill.mask] = p.ChunkAddr(r)
-		s.hold(r)
 	}
 	if n > 0 {
 		s.fill.publish(n)

@@ -4,85 +4,16 @@ import (
 	"math"
 	"sync/atomic"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"gswitch/frame"
 )
 
-// memRing is a ring on ordinary memory with both of its ends: ours, and one
-// that plays the kernel.
-type memRing struct {
-	mem []byte
-	off unix.XDPRingOffset
-}
-
-// newMemRing returns a ring whose indices start at start.
-func newMemRing(size, start uint32) memRing {
-	off := unix.XDPRingOffset{Producer: 0, Consumer: 64, Flags: 128, Desc: 192}
-	words := make([]uint64, (192+16*int(size))/8)
-	r := memRing{unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8), off}
-	*(*uint32)(unsafe.Pointer(&r.mem[off.Producer])) = start
-	*(*uint32)(unsafe.Pointer(&r.mem[off.Consumer])) = start
-	return r
-}
-
-func (r memRing) addrs(size uint32) addrRing { return newAddrRing(r.mem, r.off, size) }
-func (r memRing) descs(size uint32) descRing { return newDescRing(r.mem, r.off, size) }
-
-// kernel is the far side of a memory-only socket: it moves chunks from fill to
-// RX and from TX to completion.
-type kernel struct {
-	rx, tx     descRing
-	fill, comp addrRing
-}
-
-// memSocket returns a socket on memory rings of size entries each, whose
-// indices start at start, and its kernel.
-func memSocket(chunks int, size, start uint32) (*Socket, *kernel) {
-	rings := [4]memRing{}
-	for i := range rings {
-		rings[i] = newMemRing(size, start)
-	}
-	*(*uint32)(unsafe.Pointer(&rings[1].mem[128])) = 0 // TX needs no wake-up: no system calls
-	s := &Socket{
-		rx: rings[0].descs(size), tx: rings[1].descs(size), fill: rings[2].addrs(size), comp: rings[3].addrs(size),
-		held: make([]uint64, (chunks+63)/64), head: frame.Nil, tail: frame.Nil, rejected: make([]frame.Ref, 0, size), multibuffer: true,
-		kicked: start,
-	}
-	k := &kernel{rx: rings[0].descs(size), tx: rings[1].descs(size), fill: rings[2].addrs(size), comp: rings[3].addrs(size)}
-	return s, k
-}
-
-// deliver moves up to n chunks from fill to RX as frames of length bytes, and
-// returns how many.
-func (k *kernel) deliver(n, length uint32, options uint32) int {
-	n = min(n, k.fill.available(n), k.rx.room(n))
-	for i := uint32(0); i < n; i++ {
-		addr := k.fill.entries[(k.fill.cons+i)&k.fill.mask]
-		k.rx.entries[(k.rx.prod+i)&k.rx.mask] = unix.XDPDesc{Addr: addr + 256, Len: length, Options: options}
-	}
-	k.fill.release(n)
-	k.rx.publish(n)
-	return int(n)
-}
-
-// send moves up to n chunks from TX to completion, and returns how many.
-func (k *kernel) send(n uint32) int {
-	n = min(n, k.tx.available(n), k.comp.room(n))
-	for i := uint32(0); i < n; i++ {
-		k.comp.entries[(k.comp.prod+i)&k.comp.mask] = k.tx.entries[(k.tx.cons+i)&k.tx.mask].Addr
-	}
-	k.tx.release(n)
-	k.comp.publish(n)
-	return int(n)
-}
-
 func TestRingWrapsAt2To32(t *testing.T) {
 	const size = 8
 	for _, start := range []uint32{0, 5, math.MaxUint32 - 3, math.MaxUint32} {
-		m := newMemRing(size, start)
+		m := newMemoryRing(size, start)
 		p, c := m.addrs(size), m.addrs(size)
 		next, seen := uint64(0), uint64(0)
 		for batch := uint32(1); batch < 200; batch++ {
@@ -112,7 +43,7 @@ func TestRingWrapsAt2To32(t *testing.T) {
 
 func TestRingFullAndEmpty(t *testing.T) {
 	const size = 4
-	m := newMemRing(size, math.MaxUint32-1)
+	m := newMemoryRing(size, math.MaxUint32-1)
 	p, c := m.addrs(size), m.addrs(size)
 	if n := c.available(1); n != 0 {
 		t.Fatalf("empty ring has %d entries", n)
@@ -137,7 +68,7 @@ func TestRingFullAndEmpty(t *testing.T) {
 // written once per batch.
 func TestRingCachesIndices(t *testing.T) {
 	const size = 8
-	m := newMemRing(size, 0)
+	m := newMemoryRing(size, 0)
 	p, c := m.addrs(size), m.addrs(size)
 	p.publish(4)
 	if n := c.available(1); n != 4 {
@@ -167,7 +98,7 @@ func TestSocketConservesChunks(t *testing.T) {
 		rnd := frame.NewRand(seed)
 		a := frame.MustArena(chunks, 2048, 256)
 		p := frame.NewPool(a)
-		s, k := memSocket(chunks, size, math.MaxUint32-40)
+		s, k := InMemory(chunks, size, math.MaxUint32-40)
 		var mine []frame.Ref
 		out := make([]frame.Ref, 16)
 		for step := 0; step < 5000; step++ {
@@ -175,9 +106,9 @@ func TestSocketConservesChunks(t *testing.T) {
 			case 0:
 				s.Fill(p)
 			case 1:
-				k.deliver(1+rnd.Uint32n(20), 60, 0)
+				k.Deliver(1+rnd.Uint32n(20), 60, 0)
 			case 2:
-				k.deliver(1+rnd.Uint32n(6), 1792, unix.XDP_PKT_CONTD)
+				k.Deliver(1+rnd.Uint32n(6), 1792, unix.XDP_PKT_CONTD)
 			case 3, 4:
 				n := s.Receive(a, out[:1+rnd.Uint32n(16)])
 				mine = append(mine, out[:n]...)
@@ -185,7 +116,7 @@ func TestSocketConservesChunks(t *testing.T) {
 				n := s.Transmit(a, mine)
 				mine = mine[:copy(mine, mine[n:])]
 			case 6:
-				k.send(1 + rnd.Uint32n(20))
+				k.Send(1 + rnd.Uint32n(20))
 			case 7:
 				s.Complete(p)
 			}
@@ -232,12 +163,12 @@ func wantWholePool(t testing.TB, p *frame.Pool, chunks int) {
 func TestNote(t *testing.T) {
 	a := frame.MustArena(64, 2048, 256)
 	p := frame.NewPool(a)
-	s, k := memSocket(64, 32, 0)
+	s, k := InMemory(64, 32, 0)
 	s.Fill(p)
 	out := make([]frame.Ref, 8)
-	k.deliver(2, 60, 0)
+	k.Deliver(2, 60, 0)
 	s.Note()
-	k.deliver(3, 60, 0)
+	k.Deliver(3, 60, 0)
 	for i, want := range []int{2, 0} {
 		if n := s.Receive(a, out); n != want {
 			t.Errorf("call %d: %d frames, want %d", i, n, want)
@@ -252,16 +183,16 @@ func TestNote(t *testing.T) {
 func TestReceiveChains(t *testing.T) {
 	a := frame.MustArena(64, 2048, 256)
 	p := frame.NewPool(a)
-	s, k := memSocket(64, 32, 0)
+	s, k := InMemory(64, 32, 0)
 	s.Fill(p)
 	out := make([]frame.Ref, 4)
 
-	k.deliver(2, 1792, unix.XDP_PKT_CONTD)
+	k.Deliver(2, 1792, unix.XDP_PKT_CONTD)
 	if n := s.Receive(a, out); n != 0 {
 		t.Fatalf("received %d frames before the last chunk came", n)
 	}
-	k.deliver(1, 100, 0)
-	k.deliver(1, 60, 0)
+	k.Deliver(1, 100, 0)
+	k.Deliver(1, 60, 0)
 	if n := s.Receive(a, out); n != 2 {
 		t.Fatalf("received %d frames, want 2", n)
 	}
@@ -288,7 +219,7 @@ func TestReceiveChains(t *testing.T) {
 			t.Errorf("descriptor %d has options %d, want %d", i, got, w)
 		}
 	}
-	k.send(4)
+	k.Send(4)
 	if n := s.Complete(p); n != 4 || s.Outstanding() != 0 {
 		t.Fatalf("completed %d, %d outstanding", n, s.Outstanding())
 	}
@@ -298,7 +229,7 @@ func TestReceiveChains(t *testing.T) {
 func TestTransmitKeepsChainsWhole(t *testing.T) {
 	a := frame.MustArena(64, 2048, 256)
 	p := frame.NewPool(a)
-	s, k := memSocket(64, 8, 0)
+	s, k := InMemory(64, 8, 0)
 	single := func() frame.Ref { return p.New(make([]byte, 60)) }
 	var v []frame.Ref
 	for range 6 {
@@ -313,7 +244,7 @@ func TestTransmitKeepsChainsWhole(t *testing.T) {
 	if n := s.Transmit(a, v); n != 6 {
 		t.Fatalf("took %d frames, want the 6 before the chain", n)
 	}
-	k.send(8)
+	k.Send(8)
 	s.Complete(p)
 	if n := s.Transmit(a, v[6:]); n != 2 || s.Outstanding() != 5 {
 		t.Fatalf("took %d frames, %d chunks outstanding", n, s.Outstanding())
@@ -325,7 +256,7 @@ func TestTransmitRejects(t *testing.T) {
 	const chunks = 64
 	a := frame.MustArena(chunks, 2048, 256)
 	p := frame.NewPool(a)
-	s, _ := memSocket(chunks, 32, 0)
+	s, _ := InMemory(chunks, 32, 0)
 	s.multibuffer = false
 	empty := p.Alloc()
 	a.Reset(empty)
@@ -348,16 +279,16 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 	const chunks = 1024
 	a := frame.MustArena(chunks, 2048, 256)
 	p := frame.NewPool(a)
-	s, k := memSocket(chunks, 256, math.MaxUint32-100)
+	s, k := InMemory(chunks, 256, math.MaxUint32-100)
 	out := make([]frame.Ref, 64)
 	if n := testing.AllocsPerRun(1000, func() {
 		s.Fill(p)
-		k.deliver(8, 1792, unix.XDP_PKT_CONTD)
-		k.deliver(56, 60, 0)
+		k.Deliver(8, 1792, unix.XDP_PKT_CONTD)
+		k.Deliver(56, 60, 0)
 		n := s.Receive(a, out)
 		s.Transmit(a, out[:n])
 		_ = s.Kick()
-		k.send(64)
+		k.Send(64)
 		s.Complete(p)
 	}); n != 0 {
 		t.Fatalf("%v allocations per run, want 0", n)
@@ -371,16 +302,16 @@ func BenchmarkRings(b *testing.B) {
 	const chunks = 8192
 	a := frame.MustArena(chunks, 2048, 256)
 	p := frame.NewPool(a)
-	s, k := memSocket(chunks, 2048, 0)
+	s, k := InMemory(chunks, 2048, 0)
 	out := make([]frame.Ref, 64)
 	frames := 0
 	for b.Loop() {
 		s.Fill(p)
-		k.deliver(64, 60, 0)
+		k.Deliver(64, 60, 0)
 		n := s.Receive(a, out)
 		s.Transmit(a, out[:n])
 		_ = s.Kick()
-		k.send(64)
+		k.Send(64)
 		s.Complete(p)
 		frames += n
 	}

@@ -27,7 +27,8 @@ type Socket struct {
 	enableNAPI  bool        // busy polling was asked for, and whether the driver takes it is not known yet
 	busyPoll    atomic.Bool // the worker polls the driver
 	kicked      uint32      // TX consumer index as of the last Kick
-	touched     byte        // keeps the reads of Receive from being optimised away
+	asked       uint32      // RX index up to which the lines of frames were asked for
+	touched     byte        // keeps reads for the sake of the cache from being optimised away
 	noted       bool        // Receive takes no more than Note saw
 	count       counters
 

@@ -140,10 +140,15 @@ func (s *Socket) Complete(p *frame.Pool) int {
 	if n == 0 {
 		return 0
 	}
-	for i := uint32(0); i < n; i++ {
-		r := p.RefOf(s.comp.entries[(s.comp.cons+i)&s.comp.mask])
-		s.disown(r)
-		p.FreeChunk(r)
+	for i := uint32(0); i < n; {
+		var refs [64]frame.Ref
+		v := refs[:min(n-i, uint32(len(refs)))]
+		for k := range v {
+			v[k] = p.RefOf(s.comp.entries[(s.comp.cons+i)&s.comp.mask])
+			s.disown(v[k])
+			i++
+		}
+		p.FreeChunks(v)
 	}
 	s.comp.release(n)
 	s.outstanding -= int(n)

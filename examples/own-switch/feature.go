@@ -40,7 +40,7 @@ func init() {
 // sizes is what a worker counts at its ports.
 type sizes struct {
 	arena *frame.Arena
-	ports map[uint16]*port // looked up once for a vector of frames
+	ports []port // by number
 }
 
 type port struct {
@@ -49,25 +49,32 @@ type port struct {
 }
 
 func newSizes(n *vswitch.Node) vswitch.Instance {
-	s := &sizes{arena: n.Arena(), ports: map[uint16]*port{}}
-	return vswitch.Instance{State: s, Port: s.adopt, Dismiss: func(at uint16) { delete(s.ports, at) }, Departs: s.departs, Read: s.read}
+	s := &sizes{arena: n.Arena()}
+	return vswitch.Instance{State: s, Port: s.adopt, Dismiss: s.dismiss, Departs: s.departs, Read: s.read}
 }
 
 func (s *sizes) adopt(_ frame.Time, at uint16, c *vswitch.PortConfig) vswitch.Stages {
+	for len(s.ports) <= int(at) {
+		s.ports = append(s.ports, port{})
+	}
 	o, on := c.Options[name].(options)
 	if !on {
-		delete(s.ports, at)
+		s.dismiss(at)
 		return 0
-	}
-	if s.ports[at] == nil {
-		s.ports[at] = &port{}
 	}
 	s.ports[at].options = o
 	return vswitch.AtDeparts
 }
 
+// dismiss forgets a port.
+func (s *sizes) dismiss(at uint16) {
+	if int(at) < len(s.ports) {
+		s.ports[at] = port{}
+	}
+}
+
 func (s *sizes) departs(at uint16, v []frame.Ref) {
-	p := s.ports[at]
+	p := &s.ports[at]
 	for _, r := range v {
 		m := s.arena.Meta(r)
 		large := 0
@@ -79,11 +86,12 @@ func (s *sizes) departs(at uint16, v []frame.Ref) {
 }
 
 func (s *sizes) read(emit func(counter int, port uint16, value float64, labels ...string)) {
-	for at, p := range s.ports {
+	for at := range s.ports {
+		p := &s.ports[at]
 		for q := range p.frames {
 			if p.queues>>q&1 != 0 {
-				emit(0, at, float64(p.frames[q][0]), strconv.Itoa(q), "small")
-				emit(0, at, float64(p.frames[q][1]), strconv.Itoa(q), "large")
+				emit(0, uint16(at), float64(p.frames[q][0]), strconv.Itoa(q), "small")
+				emit(0, uint16(at), float64(p.frames[q][1]), strconv.Itoa(q), "large")
 			}
 		}
 	}

@@ -71,15 +71,19 @@ func (k *Keeper) Begin() {
 
 // compute sets all clocks to the root's: the best that a scheme can do that works all
 // adjustments out at once (Huygens, section 3.6.1.1 of Li's dissertation). Its bound is
-// zero then.
+// close to zero then.
 func (k *Keeper) compute(now frame.Time) {
 	root := k.first()
 	for i := range k.nodes {
 		if m := &k.nodes[i]; i != root {
-			m.Adjust(k.n.Engine.LocalTime(m.id, now), k.truth(now), 0, k.nodes[root].Identity(), 1)
+			m.Adjust(k.n.Engine.LocalTime(m.id, now), k.truth(now), rounding, k.nodes[root].Identity(), 1)
 		}
 	}
 }
+
+// rounding is what two clocks that are read in whole nanoseconds may seem to differ in more
+// than they do: schemes have that part of their bounds which others have in that of a hop.
+const rounding = 2 * frame.Nanosecond
 
 // first is the node that is the root by the document, and truth what its clock says.
 func (k *Keeper) first() int {

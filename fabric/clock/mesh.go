@@ -8,7 +8,7 @@ import (
 // mesh keeps clocks by Marzullo's algorithm (Marzullo and Owicki, "Maintaining the Time in
 // a Distributed System", PODC 1983), as section 3.6.2 of Li's dissertation simulates it:
 // each node sends what it knows to all neighbours each interval, by its own timer, and
-// takes what all that it received agree on. The bounds of two masters are zero. It is a model
+// takes what all that it received agree on. The bounds of two masters are close to zero. It is a model
 // of who knows what: its messages take as long as the links, and are no frames.
 type mesh struct {
 	k        *Keeper
@@ -59,6 +59,9 @@ func (m *mesh) tick(now frame.Time, i int) {
 	mine, agree := m.agreed(i, local)
 	if i == m.masters[0] || i == m.masters[1] {
 		mine, agree = claim{at: local, time: k.truth(now), known: true}, true
+		if i != m.masters[0] {
+			mine.eps = rounding
+		}
 	}
 	if !agree {
 		k.Counts.Disagreed++

@@ -226,3 +226,37 @@ func (a *Again) Stats() sim.Stats { return sim.Stats{} }
 
 // Digest implements vnet.Engine.
 func (a *Again) Digest() string { return "" }
+
+// idle is an engine whose nodes others step: no time passes in it.
+type idle struct {
+	Again
+	pool  *frame.Pool
+	nodes *[]frame.Stepper
+}
+
+// Idle returns what makes an engine for a network of which others step the nodes, which
+// allocate from pool. Run ends with ErrStopAt; nodes gets the nodes by their numbers.
+func Idle(pool *frame.Pool, nodes *[]frame.Stepper) vnet.EngineMaker {
+	return func(*vnet.EngineSpec) (vnet.Engine, error) { return &idle{pool: pool, nodes: nodes}, nil }
+}
+
+// Pool implements vnet.Engine.
+func (i *idle) Pool(int) *frame.Pool { return i.pool }
+
+// AddNode implements vnet.Engine.
+func (i *idle) AddNode(_ int, s frame.Stepper, _ func(now frame.Time)) int {
+	*i.nodes = append(*i.nodes, s)
+	return len(*i.nodes) - 1
+}
+
+// Connect implements vnet.Engine.
+func (i *idle) Connect(x int, _ uint16, y int, _ uint16, _ sim.Link) sim.LinkID {
+	i.ends = append(i.ends, [2]int{x, y})
+	return sim.LinkID(len(i.ends) - 1)
+}
+
+// Now implements vnet.Engine.
+func (i *idle) Now() frame.Time { return 0 }
+
+// Run implements vnet.Engine.
+func (i *idle) Run(frame.Time) error { return ErrStopAt }

@@ -53,7 +53,8 @@ type ClockReading struct {
 	Turned  bool       // to its second parent since the last look
 	Host    bool
 	// What it counted so far: valid messages, times that none came for longer
-	// than one lost message explains, and the length of these.
+	// than one lost message explains, or where everybody sends by a timer for as long or
+	// until a controller acts, and the length of these.
 	Valid, Gaps uint64
 	Impacted    frame.Time
 }
@@ -186,7 +187,7 @@ func clockKeys() []Key {
 		{"clock_roots_max", OfRun, false, "", "Most nodes that took themselves for the root at one time, those that failed not counted."},
 	}
 	for _, of := range [...][2]string{{"", "switches"}, {"host_", "hosts"}} {
-		v = append(v, Key{of[0] + "clock_working_gaps_total", OfRun, false, "", "Times that " + of[1] + " received no sync message for longer than one lost message explains, though they worked, and what worked connected them with the others."},
+		v = append(v, Key{of[0] + "clock_working_gaps_total", OfRun, false, "", "Times that " + of[1] + " received no sync message for longer than one lost message explains, or, where everybody sends by a timer, for as long or until a controller acts, though they worked, and what worked connected them with the others."},
 			Key{of[0] + "clock_working_impacted_seconds_total", OfRun, false, "", "The length of these times together, each from the last message to the next: the impacted device time of Sundial (figure 3.20)."})
 	}
 	for d := 1; d <= ClockDepths; d++ {

@@ -50,6 +50,8 @@ type Observer struct {
 	// Losses appends what links lost so far, by direction and cause, for those who look
 	// at the run. It is called between events.
 	Losses func(v []view.Loss) []view.Loss
+	// Ways appends those of packets that are traced, the newest first, in the same way.
+	Ways func(v []view.Way) []view.Way
 	// Finish is called when the run is over, and writes what was measured.
 	Finish func(n *vnet.Network, out *results.Run) error
 }

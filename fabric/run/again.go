@@ -98,12 +98,24 @@ func (h *host) keepRecords(f *results.File) error {
 	return errors.Join(errs...)
 }
 
+// scenarioOf reads what the run of a record was made from, with other settings.
+func scenarioOf(h *records.Header, set []string) (*scenario.Scenario, error) {
+	var doc recorded
+	if err := json.Unmarshal([]byte(h.Document), &doc); err != nil {
+		return nil, fmt.Errorf("the document of the record: %w", err)
+	}
+	return scenario.Parse(doc.File, []byte(doc.Scenario), scenario.Options{Seeds: []uint64{doc.Seed}, Set: set})
+}
+
 // Replay is a run that happens again, from its record.
 type Replay struct {
 	// At, if not nil, is called at these instants, which ascend. The run ends at the last
 	// one.
 	At       func(n *vnet.Network, now frame.Time) error
 	Instants []frame.Time
+
+	// Built, if not nil, is called when the network is there, before the first step.
+	Built func(n *vnet.Network, p *records.NetworkPlayer) error
 
 	Result *results.Run // nil where it ended before
 	Player *records.NetworkPlayer
@@ -113,11 +125,10 @@ type Replay struct {
 // Again makes the run of a record happen again. An error of type *replay.Diverged says that
 // it is another one.
 func (x *Replay) Again(ctx context.Context, in *records.Reader) error {
-	var doc recorded
-	if err := json.Unmarshal([]byte(in.Header.Document), &doc); err != nil || in.Header.Kind != RecordKind {
+	if in.Header.Kind != RecordKind {
 		return fmt.Errorf("this is the record of a %s, not of a run", in.Header.Kind)
 	}
-	s, err := scenario.Parse(doc.File, []byte(doc.Scenario), scenario.Options{Seeds: []uint64{doc.Seed}})
+	s, err := scenarioOf(&in.Header, nil)
 	if err != nil {
 		return err
 	}
@@ -126,6 +137,11 @@ func (x *Replay) Again(ctx context.Context, in *records.Reader) error {
 	h.again = live.Replayer(in, func(a *live.Again) { e = a })
 	h.built = func(n *vnet.Network) {
 		x.Player = e.Player()
+		if x.Built != nil {
+			if err := x.Built(n, x.Player); err != nil {
+				e.Stop(err)
+			}
+		}
 		if x.At != nil {
 			next := 0
 			e.StopAt(x.Instants[0], func(now frame.Time) (frame.Time, error) {

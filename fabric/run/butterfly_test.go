@@ -3,6 +3,7 @@ package run
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,30 +24,7 @@ func TestButterfly(t *testing.T) {
 	}
 	lost := func(jitter string) map[string]int {
 		outcomes := map[string]int{}
-		doc := fmt.Sprintf(`
-version: 1
-topology: {generate: star(3), classes: {host: {rate: 10Gbps, delay: 2us}}}
-link: {overhead: ethernet}
-switch: {buffer: {size: 150KB, alpha: 8}}
-hosts:
-  payload: 1448B
-  tcp: {enabled: true, min_rto: 16ms, rack: false, tail_probe: false, delay: 10us, jitter: %s}
-workload:
-- {group: long, kind: flows, flows: [{from: h1, to: h3, size: 2MB}, {from: h1, to: h3, size: 2MB}, {from: h2, to: h3, size: 2MB}, {from: h2, to: h3, size: 2MB}]}
-- {group: short, kind: flows, start: 2ms, flows: [{from: h1, to: h3, size: 30KB}]}
-measure: {connections: true, sample: 1ms, bin: 1ms}
-duration: 1s
-until: done
-seeds: [%s]
-`, jitter, strings.Trim(strings.ReplaceAll(fmt.Sprint(seeds), " ", ", "), "[]"))
-		s, err := scenario.Parse("butterfly.yaml", []byte(doc), scenario.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var f *results.File
-		if f, err = Scenario(t.Context(), s, Options{Version: "test", Jobs: 1}); err != nil {
-			t.Fatal(err)
-		}
+		f := butterfly(t, jitter, "2MB", "150KB", "sample: 1ms", seeds)
 		if len(f.Runs) != *attempts {
 			t.Fatalf("%d runs", len(f.Runs))
 		}
@@ -77,5 +55,80 @@ seeds: [%s]
 		*attempts, *attempts, again, len(other), most)
 	if again > *attempts/5 || most > *attempts/2 {
 		t.Errorf("with a nanosecond of jitter the outcome without it came %d times of %d: %v", again, *attempts, other)
+	}
+}
+
+// butterfly runs the workload of section 6.2, with so much jitter at hosts, long flows of a size
+// and a buffer of another one.
+func butterfly(t *testing.T, jitter, size, buffer, measure string, seeds []int) *results.File {
+	t.Helper()
+	doc := fmt.Sprintf(`
+version: 1
+topology: {generate: star(3), classes: {host: {rate: 10Gbps, delay: 2us}}}
+link: {overhead: ethernet}
+switch: {buffer: {size: %[1]s, alpha: 8}}
+hosts:
+  payload: 1448B
+  tcp: {enabled: true, min_rto: 16ms, rack: false, tail_probe: false, delay: 10us, jitter: %[2]s}
+workload:
+- {group: long, kind: flows, flows: [{from: h1, to: h3, size: %[3]s}, {from: h1, to: h3, size: %[3]s}, {from: h2, to: h3, size: %[3]s}, {from: h2, to: h3, size: %[3]s}]}
+- {group: short, kind: flows, start: 2ms, flows: [{from: h1, to: h3, size: 30KB}]}
+measure: {connections: true, bin: 1ms, %[4]s}
+duration: 1s
+until: done
+seeds: [%[5]s]
+`, buffer, jitter, size, measure, strings.Trim(strings.ReplaceAll(fmt.Sprint(seeds), " ", ", "), "[]"))
+	s, err := scenario.Parse("butterfly.yaml", []byte(doc), scenario.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Scenario(t.Context(), s, Options{Version: "test", Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// With a nanosecond of jitter the queue of the switch is the one without it at first, then
+// another one, and not the same again while the long flows last (figure 6.4).
+func TestButterflyOfTheQueue(t *testing.T) {
+	const every = 10e-6 // seconds
+	length := func(jitter string) (bytes []float64, end int) {
+		r := &butterfly(t, jitter, "8MB", "1MB", "sample: 5us, queues: [s1:h3]", []int{1}).Runs[0]
+		for i := range r.Series {
+			s := &r.Series[i]
+			if s.Name != "queue" {
+				continue
+			}
+			for k, at := range s.T { // what it is from there on
+				for float64(len(bytes))*every <= at && k > 0 {
+					bytes = append(bytes, s.V[k-1])
+				}
+			}
+		}
+		return bytes, int(r.Values["long.fct_max_seconds"] / every)
+	}
+	same, end := length("0ns")
+	if again, _ := length("0ns"); !slices.Equal(same, again) {
+		t.Error("without jitter the queue is another one")
+	}
+	other, otherEnd := length("1ns")
+	n := min(end, otherEnd, len(same), len(other))
+	first := 0
+	for first < n && same[first] == other[first] {
+		first++
+	}
+	differ, later := 0, 0
+	for i := first; i < n; i++ {
+		if same[i] > 0 || other[i] > 0 { // else no packet is there that meets them
+			later++
+			if same[i] != other[i] {
+				differ++
+			}
+		}
+	}
+	t.Logf("of %d samples the first %d are equal, and of those behind them in which packets wait %d of %d differ", n, first, differ, later)
+	if first == 0 || first == n || float64(differ) < 0.95*float64(later) {
+		t.Errorf("of %d samples the first %d are equal, and of those behind them in which packets wait %d of %d differ", n, first, differ, later)
 	}
 }

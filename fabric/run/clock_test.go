@@ -42,3 +42,32 @@ func TestClocksOnRealFrames(t *testing.T) {
 		t.Errorf("errors up to %v s, %v plans: nothing was tried", v["clock_error_max_seconds"], v["clock_plans_total"])
 	}
 }
+
+// In virtual time no clock of any scheme is beyond its bound either, also those that their
+// scheme calls certain: readings are in whole nanoseconds.
+func TestBoundsOfAllSchemes(t *testing.T) {
+	for _, scheme := range []string{"sundial", "sync-messages", "frequent-messages", "dtp", "huygens", "marzullo"} {
+		s := load(t, `
+version: 1
+title: Clocks
+topology:
+  generate: leaf-spine(2, 3, 1)
+  classes: {host: {rate: 100Gbps, delay: 500ns}, fabric: {rate: 100Gbps, delay: 500ns}}
+clock: {scheme: `+scheme+`, root: spine1, interval: 90us, sample: 1us}
+workload:
+  - {kind: flows, flows: [{from: h1, to: h2, size: 100KB, at: 500us}]}
+measure: {warmup: 500us, sample: 1ms, bin: 1ms}
+duration: 1ms
+seeds: [1, 2, 3, 4, 5]
+`, scenario.Options{})
+		res, err := Scenario(context.Background(), s, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range res.Runs {
+			if v := r.Values; v["clock_samples_total"] < 4000 || v["clock_broken_total"] != 0 {
+				t.Errorf("%s, seed %d: of %.0f readings %.0f were beyond their bound", scheme, r.Seed, v["clock_samples_total"], v["clock_broken_total"])
+			}
+		}
+	}
+}

@@ -94,7 +94,7 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 		c.INT.Signal = inband.RxBytes
 	}
 	for _, f := range d.Features() {
-		on := vnet.Feature{Name: f.Name, BothEnds: f.BothEnds, Options: f.Section.Options}
+		on := vnet.Feature{Name: f.Name, BothEnds: f.BothEnds && !h.Has(f.Name), Options: f.Section.Options}
 		for _, class := range f.Classes {
 			on.Queues |= 1 << class
 		}

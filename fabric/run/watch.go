@@ -22,6 +22,9 @@ func (h *host) watch(n *vnet.Network, s *scenario.Scenario, r *scenario.Run, obs
 		if of.Losses != nil {
 			c.Losses = of.Losses
 		}
+		if of.Ways != nil {
+			c.Ways = of.Ways
+		}
 	}
 	if !n.Engine.Virtual() {
 		c.On, c.Scale, c.Bound = "netns", float64(h.dilation(r.Doc)), o.Live.Bound

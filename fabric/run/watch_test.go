@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 
@@ -123,5 +124,52 @@ duration: 12ms
 	}
 	if len(found) == 0 || !maps.Equal(seen, found) {
 		t.Errorf("%v is seen, %v was found", seen, found)
+	}
+}
+
+// Who looks at a run sees where packets went that hosts marked, while they are on their
+// way: through the link that loses some, and not behind it.
+func TestWatchersSeeWays(t *testing.T) {
+	var layout *view.Layout
+	var group sync.WaitGroup
+	kinds, last := map[string]int{}, map[string]int{} // of the ways that were seen, and of the nodes where they end
+	f := execute(t, `version: 1
+topology: {generate: "leaf-spine(2, 3, 2)", classes: {host: {rate: 10Gbps, delay: 1us}, fabric: {rate: 10Gbps, delay: 1us}}}
+switch:
+  watch: {enabled: true, sessions: [{name: everflow, to: 10.0.2.3, snap: 128, everflow: {sample: 0}}]}
+hosts:
+  cc: dctcp
+  debug: {enabled: true, match: [{name: all, protocol: udp, dst: 10.0.1.2/32}], most: 100000}
+workload: [{group: all, kind: flows, flows: [{from: h1, to: h3, size: 4MB}, {from: h2, to: h3, size: 4MB}]}]
+faults: [{kind: loss, link: "spine1:leaf2", share: 0.05}, {kind: loss, link: "spine2:leaf2", share: 0.05}]
+measure: {traces: [h6]}
+duration: 8ms
+`, Options{Jobs: 1, Watch: func(src view.Source) {
+		layout = src.Layout()
+		group.Go(func() {
+			for {
+				s, err := src.Sample(context.Background())
+				if s != nil {
+					for _, w := range s.Ways {
+						if !strings.HasSuffix(w.Flow, "> 10.0.1.2:4791") {
+							continue // a NAK
+						}
+						kinds[w.Kind]++
+						if w.Kind == "lost" {
+							last[layout.Nodes[w.Nodes[len(w.Nodes)-1]].Name]++
+						} else if n := len(w.Nodes); layout.Nodes[w.Nodes[n-1]].Name != "h3" || n != 5 || layout.Nodes[w.Nodes[1]].Name != "leaf1" {
+							t.Errorf("%+v", w)
+						}
+					}
+				}
+				if errors.Is(err, io.EOF) {
+					return
+				}
+			}
+		})
+	}})
+	group.Wait()
+	if kinds["delivered"] == 0 || kinds["lost"] == 0 || len(kinds) != 2 || last["spine1"]+last["spine2"] != kinds["lost"] || f.Runs[0].Values["traces_lost_total"] < 20 {
+		t.Errorf("%v, of these lost behind %v; in all %v are lost", kinds, last, f.Runs[0].Values["traces_lost_total"])
 	}
 }

@@ -27,19 +27,20 @@ func (hostFeatures) Kinds() []section.Kind {
 	return kinds
 }
 
+// Has reports whether a feature is turned on.
+func (h *Hosts) Has(name string) bool {
+	x := h.Features.Get(name)
+	return x != nil && section.Parts(x)[0].(*everyHost).Enabled
+}
+
 // Options returns those of the features that are turned on, for the NIC of a host
 // that is configured otherwise.
 func (h *Hosts) Options(c *hostnic.Config) (o hostnic.Options, err error) {
 	for _, f := range hostnic.Features() {
-		x := h.Features.Get(f.Name)
-		if x == nil {
+		if !h.Has(f.Name) {
 			continue
 		}
-		parts := section.Parts(x)
-		if !parts[0].(*everyHost).Enabled {
-			continue
-		}
-		v, err := parts[1].(hostnic.Section).Options(c)
+		v, err := section.Parts(h.Features.Get(f.Name))[1].(hostnic.Section).Options(c)
 		if err != nil {
 			return nil, err
 		}

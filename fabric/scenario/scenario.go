@@ -174,6 +174,21 @@ func setText(root *yaml.Node, text string) error {
 	return nil
 }
 
+// SetIn sets keys (path=value) of a document of any kind, and returns it in YAML. file is
+// the name that errors carry.
+func SetIn(file string, data []byte, set []string) ([]byte, error) {
+	root, err := parseNode(file, data)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range set {
+		if err := setText(root, text); err != nil {
+			return nil, err
+		}
+	}
+	return yaml.Marshal(root)
+}
+
 // clearLines makes errors about n carry no place in the file.
 func clearLines(n *yaml.Node) {
 	n.Line, n.Column = 0, 0

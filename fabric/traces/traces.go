@@ -60,6 +60,10 @@ func New(plan *fabric.Plan) *Book {
 	return b
 }
 
+// Idle has traces be whole when nothing more came of their packets for so long, in place
+// of mirror.IdleTime.
+func (b *Book) Idle(d frame.Time) { b.traces.Idle = d }
+
 // Add takes a frame that came at an instant, and reports whether it is a copy.
 func (b *Book) Add(now frame.Time, data []byte) bool {
 	b.Advance(now)
@@ -97,6 +101,38 @@ func (b *Book) Finish(now frame.Time) {
 
 // Advance makes the traces whole that nothing more came of for long enough.
 func (b *Book) Advance(now frame.Time) { b.Done = append(b.Done, b.traces.Advance(now)...) }
+
+// mostNewest is how many traces Newest looks through.
+const mostNewest = 4096
+
+// Newest returns what is known of the packets of which copies came last, the newest
+// first, most of them at most, and half as many that arrived: of one that arrived, was
+// dropped or went round at once, of one that is seen no more when no copy came of it for
+// as long as Finish would want.
+func (b *Book) Newest(now frame.Time, most int) (v []Verdict) {
+	quiet := min(mirror.IdleTime, (now-b.first)/10)
+	arrived, looked := 0, 0
+	note := func(t *mirror.Trace) bool {
+		if x := b.Verdict(t); x.Kind != Delivered {
+			v = append(v, x)
+		} else if arrived < most/2 {
+			v = append(v, x)
+			arrived++
+		}
+		looked++
+		return len(v) < most && looked < mostNewest
+	}
+	b.traces.Newest(func(t *mirror.Trace) bool {
+		if now-t.Last > quiet || t.Gaps == 0 && !t.Lost || t.Loop != nil || len(t.Dropped) > 0 {
+			return note(t)
+		}
+		return true
+	})
+	for i := len(b.Done) - 1; i >= 0 && len(v) < most && looked < mostNewest; i-- {
+		note(b.Done[i])
+	}
+	return v
+}
 
 // Choose forgets the traces that a filter does not choose (mirror.ParseFilter), in
 // which switches are named as in the network.

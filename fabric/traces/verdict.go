@@ -29,6 +29,8 @@ var Kinds = []Kind{Delivered, Dropped, Lost, Looped}
 type Verdict struct {
 	Kind    Kind       `json:"kind"`
 	Flow    string     `json:"flow"`
+	Src     string     `json:"-"` // address, as in Flow
+	Dst     string     `json:"-"`
 	ID      uint16     `json:"id"` // identification of the IP packet
 	First   frame.Time `json:"first_ns"`
 	Path    []string   `json:"path"`
@@ -43,7 +45,7 @@ type Verdict struct {
 
 // Verdict judges a trace.
 func (b *Book) Verdict(t *mirror.Trace) Verdict {
-	v := Verdict{Kind: Delivered, Flow: flow(&t.Key), ID: t.Key.ID, Missing: t.Gaps, Probe: t.Probe}
+	v := Verdict{Kind: Delivered, Flow: flow(&t.Key), Src: netip.AddrFrom4(t.Key.Src).String(), Dst: netip.AddrFrom4(t.Key.Dst).String(), ID: t.Key.ID, Missing: t.Gaps, Probe: t.Probe}
 	hops := t.Hops
 	if len(hops) == 0 {
 		hops = t.Dropped

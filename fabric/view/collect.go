@@ -31,6 +31,7 @@ func (s *NetworkSource) assemble() *Sample {
 			out.Losses = slices.Clone(r.losses)
 			slices.SortStableFunc(out.Losses, func(a, b Loss) int { return cmp.Compare(b.Frames, a.Frames) })
 			out.Losses = out.Losses[:min(len(out.Losses), MaxLosses)]
+			out.Ways = slices.Clone(r.ways)
 		}
 	}
 	out.Ports = slices.Clone(s.out)

@@ -33,6 +33,9 @@ func (s *NetworkSource) gather(now frame.Time, p *part, r *raw) {
 	if s.o.Losses != nil {
 		r.losses = s.o.Losses(r.losses[:0])
 	}
+	if s.o.Ways != nil {
+		r.ways = s.o.Ways(r.ways[:0])
+	}
 }
 
 func (s *NetworkSource) host(now frame.Time, h int, to *rawPort, r *raw) {

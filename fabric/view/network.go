@@ -20,6 +20,8 @@ type NetworkOptions struct {
 	// Losses appends what links lost; see Sample. It is called on the thread of the
 	// engine's callbacks. nil: nobody knows.
 	Losses func(v []Loss) []Loss
+	// Ways appends the ways of packets, in the same way.
+	Ways func(v []Way) []Way
 
 	// Control names congestion control for people, by its Algorithm.Name. nil
 	// takes the name as it is.

@@ -28,6 +28,7 @@ type raw struct {
 
 	flows  []rawFlow
 	losses []Loss
+	ways   []Way
 	open   int
 	ended  uint64
 }

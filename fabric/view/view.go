@@ -59,6 +59,23 @@ type Sample struct {
 	// Of links whose two ends are metered, what they lost since the start, those that
 	// lost most first, at most MaxLosses.
 	Losses []Loss `json:"losses,omitempty"`
+	// Of packets that are traced by copies, the ways of those of which copies came last,
+	// the newest first, at most MaxWays.
+	Ways []Way `json:"ways,omitempty"`
+}
+
+// MaxWays bounds what a sample tells of packets that are traced.
+const MaxWays = 32
+
+// Way is the way of a packet.
+type Way struct {
+	Flow   string  `json:"flow"`             // addresses and ports
+	ID     uint16  `json:"id"`               // identification of the IP packet
+	Kind   string  `json:"kind"`             // delivered, dropped, lost or looped
+	Nodes  []int   `json:"nodes"`            // that it is known to have come by, its source and, if it arrived, its destination among them
+	First  float64 `json:"first_seconds"`    // when the first switch saw it
+	Took   float64 `json:"took_seconds"`     // from there to the last switch
+	Reason string  `json:"reason,omitempty"` // why it was dropped
 }
 
 // MaxLosses bounds what a sample tells of losses.

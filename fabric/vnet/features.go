@@ -16,7 +16,7 @@ import (
 type Feature struct {
 	Name   string
 	Queues uint8 // bitmap
-	// BothEnds keeps it from ports to hosts, which do not have it.
+	// BothEnds keeps it from ports to hosts: they do not have it, and the neighbour must.
 	BothEnds bool
 	// Options returns vswitch.PortConfig.Options of the feature for a port whose
 	// link has a rate in bit/s.

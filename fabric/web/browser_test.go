@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"gswitch/fabric/run"
@@ -177,6 +178,40 @@ func TestPageShowsLosses(t *testing.T) {
 		if e := p.Errors(); len(e) > 0 {
 			t.Errorf("%s: the page complains: %q", shot.name, e)
 		}
+	}
+}
+
+const traced = `version: 1
+title: A link loses marked packets
+topology: {generate: "leaf-spine(2, 3, 2)", classes: {host: {rate: 10Gbps, delay: 1us}, fabric: {rate: 10Gbps, delay: 1us}}}
+switch:
+  watch: {enabled: true, sessions: [{name: everflow, to: 10.0.2.3, snap: 128, everflow: {sample: 0}}]}
+hosts:
+  cc: dctcp
+  debug: {enabled: true, match: [{name: all, protocol: udp, dst: 10.0.1.2/32}], most: 100000}
+workload:
+  - {group: all, kind: saturate, from: [h1, h2], to: [h3]}
+faults:
+  - {kind: loss, link: "spine1:leaf2", share: 0.05}
+  - {kind: loss, link: "spine2:leaf2", share: 0.05}
+measure: {traces: [h6]}
+duration: 60ms
+`
+
+// Packets that are traced have a table, those that were lost first; the way of one that is
+// chosen is lit on the drawing, up to where it was seen last.
+func TestPageShowsWays(t *testing.T) {
+	b := webtest.Start(t)
+	p := b.Open(serve(t, traced, 0.004), webtest.View{Width: 1440, Height: 900})
+	p.Wait(`[...document.querySelectorAll("#ways tbody tr")].some((r) => r.cells[1].innerText.startsWith("lost behind spine"))`)
+	var text string
+	p.Eval(`document.querySelector("#ways tbody tr button").click() || "" + document.querySelector("#path").innerText.split("\\n").join(" ")`, &text)
+	if v := strings.Fields(text); len(v) != 3 || v[1] != "leaf1" || !strings.HasPrefix(v[2], "spine") {
+		t.Errorf("the way of a lost packet is %q", text)
+	}
+	p.Wait(`document.querySelectorAll("path.way.lit").length === 2`)
+	if e := p.Errors(); len(e) > 0 {
+		t.Errorf("the page complains: %q", e)
 	}
 }
 

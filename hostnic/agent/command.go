@@ -17,7 +17,7 @@ import (
 )
 
 // Change is what a daemon changes of a host, besides its frames and its link:
-// StartTransfer, EndTransfer, ServeRegion, Configure or Shutdown. Agent.Command
+// StartTransfer, EndTransfer, ServeRegion, Configure, TakeReports or Shutdown. Agent.Command
 // makes a command of it.
 type Change interface {
 	// Encode appends the change to b. DecodeChange is its inverse.
@@ -51,6 +51,22 @@ type Configure struct {
 	// make the same Config of it.
 	Document []byte
 	Refused  error // when it is done
+}
+
+// TakeReports takes what features have to report of what they counted, of a host that is
+// recorded: when reports are taken decides what is counted into which, so that it belongs
+// into the record.
+type TakeReports struct {
+	// Taken is called for each report, with the feature and the report's body, which is
+	// good until it returns. nil: nobody wants them.
+	Taken func(feature string, body []byte)
+}
+
+// CallFeature is a call of a program to a feature of the NIC.
+type CallFeature struct {
+	Feature string
+	Call    hostnic.Call
+	Refused error // when it is done: the host has no such feature
 }
 
 // Shutdown is Agent.Shutdown.
@@ -88,6 +104,29 @@ func (c *ServeRegion) do(_ frame.Time, a *Agent) {
 
 func (c *Configure) do(now frame.Time, a *Agent) { c.Refused = a.Reconfigure(now, c.Config) }
 
+func (c TakeReports) do(_ frame.Time, a *Agent) {
+	var b []byte
+	for _, f := range hostnic.Features() {
+		source, ok := a.nic.Feature(f.Name).(interface{ TakeReport([]byte) ([]byte, bool) })
+		if !ok {
+			continue
+		}
+		for b, ok = source.TakeReport(b[:0]); ok; b, ok = source.TakeReport(b[:0]) {
+			if c.Taken != nil {
+				c.Taken(f.Name, b)
+			}
+		}
+	}
+}
+
+func (c *CallFeature) do(now frame.Time, a *Agent) {
+	if state := a.nic.Feature(c.Feature); state != nil {
+		c.Call.Do(now, state)
+	} else {
+		c.Refused = fmt.Errorf("the host has no %s in its configuration", c.Feature)
+	}
+}
+
 func (Shutdown) do(now frame.Time, a *Agent) { a.Shutdown(now) }
 
 // The first byte of an encoded change.
@@ -97,6 +136,8 @@ const (
 	serveRegionKind   = 3
 	configureKind     = 4
 	shutdownKind      = 5
+	takeReportsKind   = 6
+	callFeatureKind   = 7
 )
 
 // Flags of encoded transfers and regions.
@@ -151,6 +192,14 @@ func (c *ServeRegion) Encode(b []byte) []byte {
 func (c *Configure) Encode(b []byte) []byte { return append(append(b, configureKind), c.Document...) }
 
 // Encode implements Change.
+func (TakeReports) Encode(b []byte) []byte { return append(b, takeReportsKind) }
+
+// Encode implements Change.
+func (c *CallFeature) Encode(b []byte) []byte {
+	return c.Call.Encode(command.AppendString(append(b, callFeatureKind), c.Feature))
+}
+
+// Encode implements Change.
 func (Shutdown) Encode(b []byte) []byte { return append(b, shutdownKind) }
 
 // Bounds of a transfer: what its messages and what is kept of each take in
@@ -191,12 +240,28 @@ func DecodeChange(b []byte) (Change, error) {
 		c = s
 	case configureKind:
 		return &Configure{Document: d.B}, nil
+	case callFeatureKind:
+		return decodeCall(&d)
 	case shutdownKind:
 		c = Shutdown{}
+	case takeReportsKind:
+		c = TakeReports{}
 	default:
 		return nil, fmt.Errorf("a change of a host of the unknown kind %d", b[0])
 	}
 	return c, d.Err(fmt.Sprintf("a change of a host of kind %d", b[0]))
+}
+
+func decodeCall(d *command.Decoder) (Change, error) {
+	c := &CallFeature{Feature: d.String(longestWord)}
+	for _, f := range hostnic.Features() {
+		if f.Name == c.Feature && f.Decode != nil && !d.Bad() {
+			var err error
+			c.Call, err = f.Decode(d.B)
+			return c, err
+		}
+	}
+	return nil, fmt.Errorf("a call of %q, which is no feature that is called", c.Feature)
 }
 
 func decodeTransfer(d *command.Decoder) *Transfer {

@@ -24,6 +24,7 @@ func someChanges() []Change {
 		&ServeRegion{},
 		&Configure{Document: []byte("version: 1\n")},
 		Shutdown{},
+		TakeReports{},
 	}
 }
 

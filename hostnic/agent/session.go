@@ -44,6 +44,10 @@ type session struct {
 	since   frame.Time
 	due     frame.Time
 	gone    bool
+
+	// What Place compares payload with: packets of so many bytes, of messages of so many packets.
+	agent            *Agent
+	payload, packets uint64
 }
 
 const (
@@ -170,7 +174,9 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 		}
 		s.region = serving
 	} else {
-		cfg.Place = a.placer(s)
+		s.agent, s.payload = a, uint64(a.cfg.NIC.Payload)
+		s.packets = max(1, (s.Size+s.payload-1)/s.payload)
+		cfg.Place = s
 	}
 	if s.QPN, err = a.nic.OpenQP(now, &cfg); err != nil {
 		return nil, noRoom
@@ -228,16 +234,12 @@ func (a *Agent) forget() bool {
 	return true
 }
 
-// placer compares what arrives with the pattern: packets of messages of equal
-// size, each of which begins it anew.
-func (a *Agent) placer(s *session) func(uint32, uint64, []byte) {
-	mtu := uint64(a.cfg.NIC.Payload)
-	packets := max(1, (s.Size+mtu-1)/mtu)
-	return func(_ uint32, packet uint64, payload []byte) {
-		s.Bytes += uint64(len(payload))
-		if !a.matches(payload, packet%packets*mtu) {
-			s.Corrupt++
-		}
+// Place implements hostnic.Placer: it compares what arrives with the pattern, with which each
+// message begins anew.
+func (s *session) Place(_ uint32, packet uint64, payload []byte) {
+	s.Bytes += uint64(len(payload))
+	if !s.agent.matches(payload, packet%s.packets*s.payload) {
+		s.Corrupt++
 	}
 }
 

@@ -89,6 +89,7 @@ type point struct {
 	pauses   bool
 	rng      frame.Rand
 	ports    []*portCounts // by the port that originals came by
+	hits     [64]uint64    // of the vector that arrives
 }
 
 type session struct {
@@ -192,11 +193,11 @@ func (p *point) arrives(now frame.Time, port uint16, v []frame.Ref) []frame.Ref 
 
 // watch copies what sessions want of the frames that came by a port.
 func (p *point) watch(now frame.Time, port uint16, v []frame.Ref) {
-	for _, r := range v {
-		m := p.arena.Meta(r)
-		b := p.arena.Bytes(r)
-		if hit := p.classes.Match(m, b); hit != 0 {
-			p.matched(now, port, r, m, hit)
+	if p.classes.MatchAll(p.arena, v, &p.hits) != 0 {
+		for i, r := range v {
+			if hit := p.hits[i]; hit != 0 {
+				p.matched(now, port, r, p.arena.Meta(r), hit)
+			}
 		}
 	}
 	if p.sampled {

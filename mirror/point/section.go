@@ -38,7 +38,7 @@ type Session struct {
 	Burst  units.Size `yaml:"burst" range:"2000,67108864" default:"256KiB" doc:"What may exceed the rate at once."`
 
 	Everflow *Everflow      `yaml:"everflow" doc:"Everflow's rules: SYN, FIN and RST of every TCP connection, BGP, NAK and congestion notifications of RoCEv2, pauses, what hosts mark, a sample; on plain packets and within tunnels."`
-	Match    []Match        `yaml:"match" id:"name" doc:"Rules of one's own."`
+	Match    []mirror.Match `yaml:"match" id:"name" doc:"Rules of one's own."`
 	OneIn    int            `yaml:"one_in" range:"1,16777216" doc:"At random one of so many frames, whatever it is; 1: all."`
 	Counters units.Duration `yaml:"counters" doc:"Of sflow: how often the counters of all interfaces are sent, 1s at least, such as 20s. Not at all if left out."`
 	Drops    []string       `yaml:"drops" doc:"Frames that the switch drops, for these reasons; all: for whichever they are lost. The copy tells the reason. What was dropped late is as it would have left."`
@@ -50,29 +50,7 @@ type Everflow struct {
 	Sample *int `yaml:"sample" range:"0,16" default:"10" doc:"One in 2^sample packets, by the identification, so that every switch takes the same; 0: none but those of the other rules."`
 }
 
-// Match is a rule in documents.
-type Match struct {
-	Name     string       `yaml:"name" need:"yes" doc:"Name, unique in the session."`
-	Headers  string       `yaml:"headers" enum:"both,outer,inner" default:"both" doc:"Which headers of a packet in a tunnel it is about."`
-	Protocol string       `yaml:"protocol" enum:"any,tcp,udp,icmp" default:"any" doc:"IP protocol."`
-	Flags    []string     `yaml:"tcp_flags" enum:"fin,syn,rst,psh,ack,urg" doc:"TCP flags of which one must be set."`
-	Src      netip.Prefix `yaml:"src" doc:"Source network, IPv4."`
-	Dst      netip.Prefix `yaml:"dst" doc:"Destination network, IPv4."`
-	SrcPort  int          `yaml:"src_port" range:"1,65535" doc:"Source port."`
-	DstPort  int          `yaml:"dst_port" range:"1,65535" doc:"Destination port."`
-	DSCP     int          `yaml:"dscp_bits" range:"0,63" doc:"Bits of the DSCP of which one must be set."`
-	Sample   int          `yaml:"sample" range:"0,16" doc:"One in 2^sample packets, by the identification. All if left out."`
-	Opcode   *int         `yaml:"opcode" range:"0,255" doc:"Operation of RoCEv2."`
-	NAK      bool         `yaml:"nak" doc:"true: NAK of RoCEv2."`
-	Control  bool         `yaml:"mac_control" doc:"true: MAC control frames, such as pauses. It goes with nothing else."`
-}
-
-var (
-	formats = map[string]mirror.Format{"erspan3": mirror.ERSPAN3, "erspan2": mirror.ERSPAN2, "gre": mirror.GRE, "sflow": mirror.SFlow}
-	flags   = map[string]uint8{"fin": wire.TCPFin, "syn": wire.TCPSyn, "rst": wire.TCPRst, "psh": wire.TCPPsh, "ack": wire.TCPAck, "urg": wire.TCPUrg}
-	protos  = map[string]uint8{"tcp": wire.ProtoTCP, "udp": wire.ProtoUDP, "icmp": wire.ProtoICMP}
-	views   = map[string]mirror.View{"both": mirror.Both, "outer": mirror.Outer, "inner": mirror.Inner}
-)
+var formats = map[string]mirror.Format{"erspan3": mirror.ERSPAN3, "erspan2": mirror.ERSPAN2, "gre": mirror.GRE, "sflow": mirror.SFlow}
 
 // reasons are the reasons of drops by name.
 var reasons = func() map[string]frame.Reason {
@@ -190,7 +168,7 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 		if s.Match[k].Control && s.Port != "" {
 			return fail(fmt.Sprintf(".match[%d].mac_control", k), "copies that leave by a port without headers would pause whoever gets them: send them to a collector by to in place of port")
 		}
-		r := s.Match[k].rule()
+		r := s.Match[k].Rule()
 		r.Name = s.Name + "/" + r.Name
 		if _, err := mirror.NewClassifier([]mirror.Rule{r}); err != nil {
 			return fail(fmt.Sprintf(".match[%d]", k), "%w", err)
@@ -210,19 +188,6 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 	}
 	c.Sessions = append(c.Sessions, o)
 	return nil
-}
-
-// rule returns what a classifier is made of.
-func (m *Match) rule() mirror.Rule {
-	r := mirror.Rule{Name: m.Name, View: views[m.Headers], Proto: protos[m.Protocol], Src: m.Src, Dst: m.Dst, SrcPort: uint16(m.SrcPort), DstPort: uint16(m.DstPort),
-		DSCP: uint8(m.DSCP), SampleBits: uint8(m.Sample), NAK: m.NAK, MACControl: m.Control}
-	for _, f := range m.Flags {
-		r.TCPFlags |= flags[f]
-	}
-	if m.Opcode != nil {
-		r.HasOpcode, r.Opcode = true, uint8(*m.Opcode)
-	}
-	return r
 }
 
 // ownAddress is the address of a switch by which others know it.

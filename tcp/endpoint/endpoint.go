@@ -3,10 +3,12 @@
 package endpoint
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"gswitch/frame"
 	"gswitch/hostnic"
+	"gswitch/tcp"
 	"gswitch/tcp/stack"
 	"gswitch/wire"
 )
@@ -17,7 +19,9 @@ const Name = "tcp"
 
 func init() {
 	hostnic.Register(hostnic.Feature{Name: Name, Check: check, New: newEndpoint, Takes: []hostnic.Protocol{{IP: wire.ProtoTCP}},
-		Doc: "Connections of TCP beside the queue pairs."})
+		Section: func() hostnic.Section { return new(Section) }, Daemons: true, Decode: decode,
+		Unimaged: "connections of TCP are recorded from their beginning only",
+		Doc:      "Connections of TCP beside the queue pairs: services, and what ghost tcp opens."})
 }
 
 func check(cfg *hostnic.Config) error {
@@ -33,7 +37,8 @@ func check(cfg *hostnic.Config) error {
 // something sent, or change when something is due, Kick tells the NIC.
 type Endpoint struct {
 	*stack.Stack
-	nic *hostnic.NIC
+	nic    *hostnic.NIC
+	secret hostnic.Secret
 }
 
 // Of returns the endpoint of a host, nil if it has none.
@@ -43,13 +48,22 @@ func Of(n *hostnic.NIC) *Endpoint {
 }
 
 func newEndpoint(n *hostnic.NIC) hostnic.Instance {
-	e := &Endpoint{nic: n}
+	e := &Endpoint{nic: n, secret: hostnic.NewSecret("initial sequence numbers of TCP", n.Config().Seed)}
 	return hostnic.Instance{State: e, Adopt: e.adopt, Receive: e.receive, Ready: e.ready, Next: e.next, Advance: e.advance}
 }
 
-// adopt makes the stack when the options come for the first time.
+// adopt makes the stack when the options come for the first time. What holds for streams
+// may change later.
 func (e *Endpoint) adopt(options any) hostnic.Stages {
 	o, on := options.(stack.Config)
+	if o.Streams != nil {
+		streams := *o.Streams
+		streams.ISS, streams.Verdicts = e.iss, e.nic.Verdicts()
+		o.Streams = &streams
+	}
+	if e.Stack != nil {
+		e.SetStreams(o.Streams)
+	}
 	if !on || e.Stack != nil {
 		return 0
 	}
@@ -93,4 +107,11 @@ func (e *Endpoint) advance(now frame.Time) frame.Time {
 		e.Advance(now)
 	}
 	return e.Due()
+}
+
+// iss is an initial sequence number that nobody else can guess (RFC 6528): of the flow,
+// and of a clock of 4 us.
+func (e *Endpoint) iss(now frame.Time, f tcp.Flow) uint32 {
+	be := binary.BigEndian
+	return uint32(now/(4*frame.Microsecond)) + uint32(e.secret.Of(uint64(be.Uint32(f.Src[:]))<<32|uint64(be.Uint32(f.Dst[:])), uint64(f.SrcPort)<<16|uint64(f.DstPort)))
 }

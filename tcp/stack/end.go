@@ -24,6 +24,8 @@ type end struct {
 	announced, read uint64
 	readAt          frame.Time
 
+	stream *stream // nil: it carries messages
+
 	closing bool // nobody wants to hear of it any more
 	failed  bool
 	listed  bool // in Stack.ready
@@ -99,6 +101,10 @@ func (s *Stack) update(now frame.Time, slot uint32) {
 	e := s.timers.ends[slot]
 	if e.conn == nil {
 		s.timers.set(slot, frame.Never)
+		return
+	}
+	if e.stream != nil {
+		s.flow(now, slot, e)
 		return
 	}
 	s.write(now, e)

@@ -23,6 +23,10 @@ type Config struct {
 	// standard deviation of that: segments stay in order.
 	Delay, Jitter frame.Time
 	Seed          uint64 // of Jitter
+
+	// Streams lets others connect, and gives connections the bytes of programs
+	// (stream.go); nil: there are messages only, between ends that know each other.
+	Streams *Streams
 }
 
 // Options are those of one end of a connection.
@@ -83,6 +87,8 @@ type Counts struct {
 	Segments       uint64 // sent
 	Received       uint64
 	Strays         uint64 // segments of no connection, or that are none
+	Refused        uint64 // connections of others that found no room
+	Resets         uint64 // sent to who speaks to a connection that is not there
 	NoChunk        uint64 // segments that were not sent for want of memory
 	Stats          tcp.Stats
 }
@@ -110,6 +116,8 @@ type Stack struct {
 	done  []Completion
 	count Counts
 	seg   tcp.Segment // scratch
+
+	streams streams
 }
 
 // arrival is a segment that the host has not looked at yet.
@@ -138,6 +146,20 @@ func New(c Config, pool *frame.Pool) (*Stack, error) {
 		return nil, err
 	}
 	return &Stack{cfg: c, arena: pool.Arena, pool: pool, addr: c.Addr.As4(), rand: frame.NewRand(c.Seed)}, nil
+}
+
+// SetStreams replaces what holds for streams: for those that begin from now on. With nil
+// nobody listens any more, and those that are open are forgotten.
+func (s *Stack) SetStreams(c *Streams) {
+	if s.cfg.Streams = c; c != nil {
+		return
+	}
+	s.streams.ports = nil
+	for slot, e := range s.timers.ends {
+		if e != nil && e.stream != nil {
+			s.remove(uint32(slot))
+		}
+	}
 }
 
 // Counts returns what was counted, open connections included.
@@ -214,6 +236,9 @@ func (s *Stack) remove(slot uint32) {
 	e := s.timers.ends[slot]
 	if e.conn != nil {
 		add(&s.count.Stats, &e.conn.Stats)
+	}
+	if e.stream != nil {
+		s.streams.open--
 	}
 	s.table.drop(e.opts.key())
 	s.timers.drop(slot)
@@ -309,8 +334,17 @@ func gauss(r *frame.Rand) float64 {
 
 func (s *Stack) take(now frame.Time, r frame.Ref) {
 	m, b := s.arena.Meta(r), s.arena.Bytes(r)
-	slot, seg, id, ok := s.parse(m, b)
+	seg, flow, id, ok := s.parse(m, b)
 	if !ok {
+		s.count.Strays++
+		s.pool.Free(r)
+		return
+	}
+	slot, known := s.table.find(key(flow.Src, flow.SrcPort, flow.DstPort))
+	if !known && s.cfg.Streams != nil {
+		slot, known = s.welcome(now, &seg, flow, b)
+	}
+	if !known {
 		s.count.Strays++
 		s.pool.Free(r)
 		return
@@ -332,6 +366,9 @@ func (s *Stack) take(now frame.Time, r frame.Ref) {
 		if err != nil {
 			s.count.Strays++
 			s.pool.Free(r)
+			if e.stream != nil {
+				s.remove(slot)
+			}
 			return
 		}
 		if e.tap != nil {
@@ -343,31 +380,40 @@ func (s *Stack) take(now frame.Time, r frame.Ref) {
 	s.act(now, slot)
 }
 
-// parse finds the end that a frame is for.
-func (s *Stack) parse(m *frame.Meta, b []byte) (slot uint32, seg tcp.Segment, id uint16, ok bool) {
+// parse reads a frame for the host.
+func (s *Stack) parse(m *frame.Meta, b []byte) (seg tcp.Segment, flow tcp.Flow, id uint16, ok bool) {
 	if int(m.L3) >= len(b) {
-		return 0, seg, 0, false
+		return seg, flow, 0, false
 	}
-	read := tcp.ParsePacket
+	b = b[m.L3:]
+	read := tcp.ParseWhole
 	if s.cfg.Virtual {
 		read = tcp.ParseHeaders
 	}
-	seg, flow, err := read(b[m.L3:])
-	if err != nil || flow.Dst != s.addr {
-		return 0, seg, 0, false
+	seg, flow, err := read(b)
+	if err != nil || flow.Dst != s.addr || !s.cfg.Virtual && !s.sealed(b, flow) {
+		return seg, flow, 0, false
 	}
-	id = uint16(b[m.L3+4])<<8 | uint16(b[m.L3+5])
-	slot, ok = s.table.find(key(flow.Src, flow.SrcPort, flow.DstPort))
-	return slot, seg, id, ok
+	return seg, flow, uint16(b[4])<<8 | uint16(b[5]), true
 }
 
 // Ready returns the classes of which Next may have a frame.
-func (s *Stack) Ready() uint8 { return s.ready }
+func (s *Stack) Ready() uint8 {
+	if len(s.streams.resets) > 0 {
+		return s.ready | 1
+	}
+	return s.ready
+}
 
 // Next returns the next frame of one of the given classes, the highest first, Nil
 // if there is none, or no memory for it: what it would have carried is lost then,
 // as on the way.
 func (s *Stack) Next(now frame.Time, classes uint8) frame.Ref {
+	if classes&1 != 0 && len(s.streams.resets) > 0 {
+		if r := s.reset(); r != frame.Nil {
+			return r
+		}
+	}
 	for s.ready&classes != 0 {
 		c := bits.Len8(s.ready&classes) - 1
 		slot := s.lists[c][0]
@@ -414,7 +460,10 @@ func (s *Stack) frame(e *end, seg *tcp.Segment) frame.Ref {
 	m.Len, m.Class = uint16(len(b)), e.opts.Class
 	if !s.cfg.Virtual {
 		m.Len = uint16(m.Wire)
-		clear(s.arena.Bytes(r)[len(b):])
+		clear(s.arena.Bytes(r)[len(b)+copy(s.arena.Bytes(r)[len(b):], seg.Data):])
+		if seg.Data != nil {
+			tcp.Seal(s.arena.Bytes(r)[wire.EthernetLen+wire.IPv4Len:len(b)+seg.Len], e.flow)
+		}
 	}
 	return r
 }

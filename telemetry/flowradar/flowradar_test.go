@@ -383,8 +383,13 @@ func TestHiddenFlow(t *testing.T) {
 		f.filter[i] = ^uint64(0)
 	}
 	f.Update(random(generator(10)), Traffic{Packets: 3})
-	if table := Single(f); table.Done() || !table.FlowsDone() {
+	table := Single(f)
+	if table.Done() || !table.FlowsDone() {
 		t.Error("a hidden flow went unseen")
+	}
+	// Its packets are in cells of others: no count is said to be exact.
+	if s := Counters(table); s.Exact != 0 || s.Unsolved != 100 {
+		t.Errorf("beside a hidden flow: %+v", s)
 	}
 }
 

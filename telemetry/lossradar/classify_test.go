@@ -1,6 +1,7 @@
 package lossradar
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -64,7 +65,7 @@ func TestBursts(t *testing.T) {
 
 func TestOver(t *testing.T) {
 	th := DefaultThresholds(10e9)
-	var wrap, syn, even, clumps []Loss
+	var wrap, syn, even, clumps, clump []Loss
 	for i, id := range []uint16{65533, 65534, 65535, 0, 1} {
 		wrap = append(wrap, loss(frame.Time(i)*12*ms, 1, id))
 	}
@@ -73,6 +74,7 @@ func TestOver(t *testing.T) {
 		syn = append(syn, Loss{At: frame.Time(i) * 4 * ms, Signature: f.Pack()})
 		even = append(even, loss(frame.Time(i)*5*ms, uint32(i), 1))
 		clumps = append(clumps, loss(frame.Time(i/4)*20*ms+frame.Time(i%4)*us, uint32(i), 1))
+		clump = append(clump, loss(50*ms+frame.Time(i)*50*us, uint32(i), 1))
 	}
 	for _, c := range []struct {
 		name string
@@ -83,6 +85,7 @@ func TestOver(t *testing.T) {
 		{"SYNs", syn, map[Cause]int{Blackhole: 19, Unknown: 1}},
 		{"evenly spread", even, map[Cause]int{Random: 20}},
 		{"clumps", clumps, map[Cause]int{Unknown: 20}},
+		{"evenly spread over a millisecond of the interval", clump, map[Cause]int{Unknown: 20}},
 		{"too few to be called random", even[:9], map[Cause]int{Unknown: 9}},
 		{"not consecutive", []Loss{loss(0, 1, 1), loss(12*ms, 1, 2), loss(24*ms, 1, 3), loss(36*ms, 1, 4), loss(48*ms, 1, 6)}, map[Cause]int{Unknown: 5}},
 	} {
@@ -147,6 +150,12 @@ func TestSuspectRules(t *testing.T) {
 	t.Logf("%d suspects for %d flips", suspects, trials)
 	if trials < 40 || float64(suspects)/float64(trials) > 3 {
 		t.Errorf("%d suspects for %d flips, the paper has 2 to 2.5", suspects, trials)
+	}
+	// What stands behind the rule that accepts a packet never saw it.
+	packet := Tuple{Addrs: 0x0a000001_0a000002, Rest: 6}
+	all := Tuple{Addrs: math.MaxUint64, Rest: 0xff}
+	if got := SuspectRules([]ACLRule{{Value: packet, Mask: all}, {Value: packet.xor(Tuple{Addrs: 1}), Mask: all, Deny: true}}, []Tuple{packet}); !slices.Equal(got, []Suspect{{Rule: 0}}) {
+		t.Errorf("suspects of a list whose first rule accepts: %v", got)
 	}
 	if SuspectRules([]ACLRule{{Deny: true}}, nil) != nil {
 		t.Error("no losses, and a suspect")

@@ -49,9 +49,13 @@ const CellBytes = 19
 // many these are: less than none where a digest was subtracted.
 type cell struct {
 	addrs, rest uint64
-	extra       uint32
-	count       int32
+	tail        uint64 // the count, 32 bits in two's complement, above Extra: a packet changes one word in place of two
 }
+
+func (c *cell) count() int32 { return int32(c.tail >> 32) }
+
+// put sets the count, and what is below it.
+func (c *cell) put(count int32, extra uint32) { c.tail = uint64(uint32(count))<<32 | uint64(extra) }
 
 // cellBytes is what a cell takes.
 const cellBytes = 24
@@ -59,11 +63,10 @@ const cellBytes = 24
 func (c *cell) fold(s Signature, n int32) {
 	c.addrs ^= s.Addrs
 	c.rest ^= s.Rest
-	c.extra ^= s.Extra
-	c.count += n
+	c.tail = (c.tail ^ uint64(s.Extra)) + uint64(int64(n))<<32
 }
 
-func (c *cell) signature() Signature { return Signature{c.addrs, c.rest, c.extra} }
+func (c *cell) signature() Signature { return Signature{c.addrs, c.rest, uint32(c.tail)} }
 
 // Digest is an invertible Bloom filter over the packets of one batch. It is
 // linear: the sum of two digests is the digest of both sets of packets.
@@ -189,8 +192,7 @@ func (d *Digest) combine(o *Digest, sign int32) error {
 		c, x := &d.cells[i], &o.cells[i]
 		c.addrs ^= x.addrs
 		c.rest ^= x.rest
-		c.extra ^= x.extra
-		c.count += sign * x.count
+		c.put(c.count()+sign*x.count(), uint32(c.tail^x.tail))
 	}
 	d.packets += int64(sign) * o.packets
 	return nil
@@ -227,11 +229,14 @@ func (d *Decoded) Complete() bool { return d.Residual == 0 }
 // Decode peels a difference (section 5.3.1). The digest is used up. A cell
 // counts as pure only if its signature is one that falls into that very cell:
 // without that test, one lost and one extra packet in a cell of three would
-// be taken for a third that never was, and what is peeled with it is wrong, too.
+// be taken for a third that never was, and what is peeled with it is wrong, too. In
+// a digest of n cells the test is wrong about one such cell in n/3. A packet that
+// never was then comes out of the other cells with the opposite sign: it is put back, and
+// not believed again.
 func (d *Digest) Decode() Decoded {
-	out := Decoded{Net: d.packets}
 	for i := range d.cells {
-		d.cells[i].count = int32(int16(d.cells[i].count)) // see wire.go
+		c := &d.cells[i]
+		c.put(int32(int16(c.count())), uint32(c.tail)) // see wire.go
 	}
 	var work []uint32
 	for i := range d.cells {
@@ -239,27 +244,43 @@ func (d *Digest) Decode() Decoded {
 			work = append(work, uint32(i))
 		}
 	}
+	const refused = 0
+	signs := map[Signature]int32{} // of what was peeled
+	var order []Signature
 	var at [MaxHashes]uint32
-	// A digest of n cells cannot hold more than n packets that decode. One that
-	// seems to was damaged: peeling could go round in it for ever.
-	for peeled := uint32(0); len(work) > 0 && peeled < d.Cells; {
+	// A signature is peeled once, and put back once: damaged digests end, too.
+	for len(work) > 0 {
 		i := work[len(work)-1]
 		work = work[:len(work)-1]
 		if !d.pure(i) {
 			continue
 		}
-		peeled++
-		s, n := d.cells[i].signature(), d.cells[i].count
-		if n > 0 {
-			out.Lost = append(out.Lost, s)
-		} else {
-			out.Extra = append(out.Extra, s)
+		s, n := d.cells[i].signature(), d.cells[i].count()
+		switch before, again := signs[s]; {
+		case !again && uint32(len(order)) == d.Cells:
+			continue // more than that many do not decode: this digest was damaged
+		case !again:
+			signs[s] = n
+			order = append(order, s)
+		case before == -n:
+			signs[s] = refused
+		default:
+			continue
 		}
 		for _, c := range d.places(s, &at) {
 			d.cells[c].fold(s, -n)
 			if d.pure(c) {
 				work = append(work, c)
 			}
+		}
+	}
+	out := Decoded{Net: d.packets}
+	for _, s := range order {
+		switch n := signs[s]; {
+		case n > 0:
+			out.Lost = append(out.Lost, s)
+		case n < 0:
+			out.Extra = append(out.Extra, s)
 		}
 	}
 	for i := range d.cells {
@@ -273,7 +294,7 @@ func (d *Digest) Decode() Decoded {
 // pure reports whether exactly one packet is left in a cell.
 func (d *Digest) pure(i uint32) bool {
 	c := &d.cells[i]
-	if c.count != 1 && c.count != -1 {
+	if n := c.count(); n != 1 && n != -1 {
 		return false
 	}
 	s := c.signature()

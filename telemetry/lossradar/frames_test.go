@@ -23,3 +23,31 @@ func TestOnward(t *testing.T) {
 		}
 	}
 }
+
+// Packets of one flow differ where their identification does not: by the low half of
+// the PSN, or of TCP's sequence number. Two with one signature would cancel each other.
+func TestSequencesTellPacketsApart(t *testing.T) {
+	a := frame.MustArena(1, 2048, frame.DefaultHeadroom)
+	for name, transport := range map[string]func(n uint32) []wt.Layer{
+		"RoCEv2": func(n uint32) []wt.Layer {
+			return []wt.Layer{wt.UDP(49152, wire.RoCEv2Port), wt.BTH(wire.RCSendMiddle, 7, n), wt.Zeros(40)}
+		},
+		"TCP": func(n uint32) []wt.Layer {
+			return []wt.Layer{wt.TCP(wire.TCPFields{SrcPort: 1000, DstPort: 80, Seq: n}), wt.Zeros(40)}
+		},
+	} {
+		seen := map[Signature]uint32{}
+		for n := range uint32(100) {
+			a.SetBytes(0, wt.Frame(append([]wt.Layer{wt.Eth(wt.MAC(1), wt.MAC(2)), wt.IPv4("10.0.0.1", "10.0.0.2")}, transport(n*655)...)...))
+			wire.NewParser(wire.NewHasher(1, false)).Parse(a, []frame.Ref{0})
+			s, ok := OfFrame(a.Bytes(0), a.Meta(0))
+			if before, is := seen[s]; !ok || is {
+				t.Fatalf("%s: packet %d has the signature of packet %d: %+v", name, n, before, s.Fields())
+			}
+			seen[s] = n
+			if s.Fields().Sequence != uint16(n*655) {
+				t.Errorf("%s: sequence %d for %d", name, s.Fields().Sequence, n*655)
+			}
+		}
+	}
+}

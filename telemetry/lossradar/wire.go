@@ -47,9 +47,10 @@ func (r *Report) Append(b []byte) []byte {
 	for i := range r.cells {
 		c := &r.cells[i]
 		b = be.AppendUint64(b, c.addrs)
-		b = be.AppendUint64(b, c.rest&^0xff|uint64(c.extra>>24)<<2|c.rest&3)
-		b = append(b, byte(c.extra>>16), byte(c.extra>>8), byte(c.extra))
-		b = be.AppendUint16(b, uint16(c.count))
+		extra := uint32(c.tail)
+		b = be.AppendUint64(b, c.rest&^0xff|uint64(extra>>24)<<2|c.rest&3)
+		b = append(b, byte(extra>>16), byte(extra>>8), byte(extra))
+		b = be.AppendUint16(b, uint16(c.count()))
 	}
 	return b
 }
@@ -95,11 +96,8 @@ func Parse(b []byte, maxCells uint32) (*Report, error) {
 	for i := range r.cells {
 		c := b[headerBytes+i*cellWire:]
 		rest := be.Uint64(c[8:])
-		r.cells[i] = cell{
-			addrs: be.Uint64(c), rest: rest&^0xff | rest&3,
-			extra: uint32(rest>>2&0x3f)<<24 | uint32(c[16])<<16 | uint32(c[17])<<8 | uint32(c[18]),
-			count: int32(int16(be.Uint16(c[19:]))),
-		}
+		r.cells[i] = cell{addrs: be.Uint64(c), rest: rest&^0xff | rest&3}
+		r.cells[i].put(int32(int16(be.Uint16(c[19:]))), uint32(rest>>2&0x3f)<<24|uint32(c[16])<<16|uint32(c[17])<<8|uint32(c[18]))
 	}
 	return r, nil
 }

@@ -19,6 +19,7 @@ import (
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/traces"
+	"gswitch/fabric/view"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	"gswitch/wholefile"
@@ -35,6 +36,9 @@ type copies struct {
 	more uint64 // that are not kept
 
 	probes probes // that are sent for it
+
+	n     *vnet.Network
+	hosts map[string]int // nodes, by address
 }
 
 type kept struct {
@@ -62,9 +66,11 @@ func init() {
 					}
 				},
 				Begin: func(n *vnet.Network, _ *measure.Recorder) (err error) {
+					c.n = n
 					c.probes, err = probe(n, r.Run)
 					return err
 				},
+				Ways: func(v []view.Way) []view.Way { return c.ways(v) },
 				Finish: func(n *vnet.Network, out *results.Run) error {
 					c.put(n.Engine.Now(), out)
 					c.probes.put(c.book, out)
@@ -76,6 +82,32 @@ func init() {
 			}, nil
 		},
 	})
+}
+
+// ways appends those of the packets of which copies came last.
+func (c *copies) ways(v []view.Way) []view.Way {
+	if c.hosts == nil {
+		c.hosts = map[string]int{}
+		for _, h := range c.n.Topology.Hosts() {
+			c.hosts[c.n.Plan.Nodes[h].Address[0].Addr().String()] = h
+		}
+	}
+	for _, x := range c.book.Newest(c.n.Engine.Now(), view.MaxWays) {
+		w := view.Way{Flow: x.Flow, ID: x.ID, Kind: string(x.Kind), First: x.First.Seconds(), Took: x.Delay.Seconds(), Reason: x.Reason}
+		if h, known := c.hosts[x.Src]; known {
+			w.Nodes = append(w.Nodes, h)
+		}
+		for _, name := range x.Path {
+			if node, known := c.n.Topology.Lookup(name); known {
+				w.Nodes = append(w.Nodes, node)
+			}
+		}
+		if h, known := c.hosts[x.Dst]; known && x.Kind == traces.Delivered {
+			w.Nodes = append(w.Nodes, h)
+		}
+		v = append(v, w)
+	}
+	return v
 }
 
 // take takes a copy.

@@ -1,12 +1,14 @@
-// Package losses puts together the digests of both ends of each link between switches
-// that are metered (switch.lossradar), and compares what they tell with what was lost.
+// Package losses puts together the digests of both ends of each link that is metered
+// (switch.lossradar, hosts.lossradar), and compares what they tell with what was lost.
 package losses
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 
+	"gswitch/fabric"
 	"gswitch/fabric/flows"
 	"gswitch/fabric/measure"
 	"gswitch/fabric/observe"
@@ -17,8 +19,11 @@ import (
 	"gswitch/fabric/vnet"
 	"gswitch/fault"
 	"gswitch/frame"
+	"gswitch/hostnic"
 	"gswitch/sim"
+	"gswitch/telemetry"
 	"gswitch/telemetry/lossradar"
+	"gswitch/telemetry/lossradar/nic"
 	meters "gswitch/telemetry/lossradar/point"
 	"gswitch/vswitch"
 	"gswitch/wire"
@@ -26,10 +31,11 @@ import (
 
 func init() {
 	observe.Register(&observe.System{
-		Name:    meters.Name,
-		On:      observe.Feature(meters.Name),
-		Divided: "switch.lossradar: digests of both ends of a link are put together in one process: run it with --processes one",
-		Values:  values,
+		Name:      meters.Name,
+		On:        on,
+		Configure: agree,
+		Divided:   "switch.lossradar: digests of both ends of a link are put together in one process: run it with --processes one",
+		Values:    values,
 		New: func(_ context.Context, r *observe.Run) (*observe.Observer, error) {
 			var l *losses
 			return &observe.Observer{
@@ -41,10 +47,42 @@ func init() {
 	})
 }
 
+// on reports whether a run has meters.
+func on(d *scenario.Document) bool { return observe.Feature(meters.Name)(d) || d.Hosts.Has(nic.Name) }
+
+// agree refuses meters in hosts that those of their switches could not be compared with.
+func agree(r *scenario.Run, _ bool, c *vnet.Config) error {
+	if !r.Doc.Hosts.Has(nic.Name) {
+		return nil
+	}
+	i := slices.IndexFunc(c.Features, func(f vnet.Feature) bool { return f.Name == meters.Name })
+	if i < 0 {
+		return errors.New("hosts.lossradar: the switches have no meters, and cannot read frames with a tag; turn switch.lossradar on")
+	}
+	atSwitch, err := c.Features[i].Options(c.Features[i].Queues, 0)
+	if err != nil {
+		return err
+	}
+	atHost, err := r.Doc.Hosts.Options(&hostnic.Config{})
+	if err != nil {
+		return err
+	}
+	if atHost[nic.Name] != atSwitch.(meters.Config).Config {
+		return errors.New("hosts.lossradar: batch, timeout, cells, hashes and seed must be those of switch.lossradar, or the ends of a link cannot be compared")
+	}
+	return nil
+}
+
+// desk is where a node puts its reports.
+type desk struct {
+	*telemetry.Desk[lossradar.Report]
+	config lossradar.Config
+}
+
 // losses is what is known of a run.
 type losses struct {
 	n        *vnet.Network
-	meters   []*meters.Meters // by switch
+	desks    []*desk // by node of the topology, nil where there are no meters
 	segments []lossradar.Segment
 	ends     []segment
 	collect  *lossradar.Collector
@@ -61,9 +99,9 @@ type losses struct {
 	knows    bool      // the engine tells what links lose, so that it can be compared
 }
 
-// segment is a direction of a link: the port where it begins, and where it ends.
+// segment is a direction of a link: the ports where it begins and where it ends.
 type segment struct {
-	from, to vnet.Port
+	from, to fabric.End
 	link     int // of the topology
 	way      sim.Way
 }
@@ -76,12 +114,22 @@ type lostFrame struct {
 
 // collect returns nil where nothing is metered.
 func collect(n *vnet.Network, c scenario.Controller) *losses {
-	l := &losses{n: n, control: controller.New(n, c), truth: map[lostFrame]lossradar.Cause{}}
+	l := &losses{n: n, control: controller.New(n, c), truth: map[lostFrame]lossradar.Cause{}, desks: make([]*desk, len(n.Topology.Nodes))}
 	on := false
-	for _, sw := range n.Switches {
-		m, _ := sw.Nodes[0].Feature(meters.Name).(*meters.Meters)
-		l.meters = append(l.meters, m)
-		on = on || m != nil && m.Reports().Outbox() != nil
+	note := func(node int, d *telemetry.Desk[lossradar.Report], c lossradar.Config) {
+		if d.Outbox() != nil {
+			l.desks[node], on = &desk{d, c}, true
+		}
+	}
+	for i, sw := range n.Switches {
+		if m, is := sw.Nodes[0].Feature(meters.Name).(*meters.Meters); is {
+			note(n.SwitchNode(i), m.Reports(), m.Config().Config)
+		}
+	}
+	for i, h := range n.Hosts {
+		if m, is := h.Feature(nic.Name).(*nic.Meters); is {
+			note(n.HostNode(i), m.Reports(), m.Config())
+		}
 	}
 	if !on {
 		return nil
@@ -90,35 +138,29 @@ func collect(n *vnet.Network, c scenario.Controller) *losses {
 	var timing lossradar.Timing
 	for i := range n.Topology.Links {
 		link := &n.Topology.Links[i]
-		a, aOn := l.port(link.A.Node, link.A.Port)
-		b, bOn := l.port(link.B.Node, link.B.Port)
-		if !aOn || !bOn {
+		if !l.metered(link.A) || !l.metered(link.B) {
 			continue
 		}
-		timing = l.meters[a.Switch].Config().Timing
+		timing = l.desks[link.A.Node].config.Timing
 		judge := lossradar.DefaultThresholds(float64(link.Rate))
 		judge.Interval = 10 * timing.Period // the paper's: 100 ms and 10 ms
-		for way, s := range [...]segment{{a, b, i, sim.Forth}, {b, a, i, sim.Back}} {
-			from, to := link.A.Node, link.B.Node
-			if way == 1 {
-				from, to = to, from
-			}
+		for _, s := range [...]segment{{link.A, link.B, i, sim.Forth}, {link.B, link.A, i, sim.Back}} {
 			l.ends = append(l.ends, s)
 			l.segments = append(l.segments, lossradar.Segment{
-				Name: n.Topology.Nodes[from].Name + ">" + n.Topology.Nodes[to].Name,
-				Up:   []lossradar.Meter{l.meter(s.from, false)}, Down: []lossradar.Meter{l.meter(s.to, true)},
+				Name: n.Topology.Nodes[s.from.Node].Name + ">" + n.Topology.Nodes[s.to.Node].Name,
+				Up:   []lossradar.Meter{meter(s.from, false)}, Down: []lossradar.Meter{meter(s.to, true)},
 			})
 			judges = append(judges, judge)
 		}
 	}
 	if len(l.segments) == 0 {
-		return nil // every link leads to a host
+		return nil // every link leads to a host without meters
 	}
 	l.collect = lossradar.NewCollector(timing, timing.Period/2, l.segments, judges)
 	l.byFault = make([]int64, len(l.segments))
 	for _, s := range l.ends {
 		for _, cause := range lossradar.Causes() {
-			l.counted = append(l.counted, view.Loss{End: view.End{Node: n.SwitchNode(s.from.Switch), Port: s.from.Port}, Cause: cause})
+			l.counted = append(l.counted, view.Loss{End: view.End{Node: s.from.Node, Port: s.from.Port}, Cause: cause})
 		}
 	}
 	l.arena = frame.MustArena(4, 1024, frame.DefaultHeadroom)
@@ -135,27 +177,32 @@ func collect(n *vnet.Network, c scenario.Controller) *losses {
 	return l
 }
 
-// port finds a metered port of a switch.
-func (l *losses) port(node, p int) (port vnet.Port, on bool) {
-	sw, ok := l.n.SwitchByName(l.n.Topology.Nodes[node].Name)
-	if !ok || l.meters[sw] == nil {
-		return port, false
+// metered reports whether an end of a link has meters.
+func (l *losses) metered(e fabric.End) bool {
+	if l.desks[e.Node] == nil {
+		return false
 	}
-	_, on = l.n.Switches[sw].Program().Config.Ports[p].Options[meters.Name].(meters.Config)
-	return vnet.Port{Switch: sw, Port: p}, on
+	sw := l.n.SwitchAt(e.Node)
+	if sw < 0 {
+		return true // a host, which has one link
+	}
+	_, is := l.n.Switches[sw].Program().Config.Ports[e.Port].Options[meters.Name].(meters.Config)
+	return is
 }
 
-func (l *losses) meter(p vnet.Port, down bool) lossradar.Meter {
-	return lossradar.Meter{Node: l.n.Switches[p.Switch].Program().Config.ID, Port: uint16(p.Port), Down: down}
+// meter names a meter by its place in the topology.
+func meter(e fabric.End, down bool) lossradar.Meter {
+	return lossradar.Meter{Node: uint16(e.Node), Port: uint16(e.Port), Down: down}
 }
 
-// take brings reports from the switches to the collector.
+// take brings reports from the nodes to the collector.
 func (l *losses) take(now frame.Time) {
-	for _, m := range l.meters {
-		if m == nil {
+	for node, d := range l.desks {
+		if d == nil {
 			continue
 		}
-		for r, out := m.Reports().Take(); r != nil; r, out = m.Reports().Take() {
+		for r, out := d.Take(); r != nil; r, out = d.Take() {
+			r.Meter.Node = uint16(node)
 			if !l.collect.Add(now, r) {
 				l.strange++
 			}
@@ -204,9 +251,12 @@ func (l *losses) move(now frame.Time, v []lossradar.Finding) {
 			continue
 		}
 		told[to] = true
-		from, since := l.ends[to.segment].from, v[i].At
+		from, end, since := l.ends[to.segment].from, l.ends[to.segment].to, v[i].At
+		if l.n.SwitchAt(from.Node) < 0 || l.n.SwitchAt(end.Node) < 0 {
+			continue // a host has no other link
+		}
 		l.control.Later(now, func(now frame.Time) {
-			if l.control.Leave(controller.HostRoute(to.dst), flows.Way{Node: l.n.SwitchNode(from.Switch), Port: from.Port}) {
+			if l.control.Leave(controller.HostRoute(to.dst), flows.Way{Node: from.Node, Port: from.Port}) {
 				l.moved = append(l.moved, (now - since).Seconds())
 			}
 		})
@@ -255,16 +305,26 @@ var inTables = []frame.Reason{frame.ACLDrop, frame.NoRoute, frame.Blackhole, fra
 // dropped is how many frames the switches at both ends of a segment dropped: in the
 // queue before it, and in the tables behind it.
 func (l *losses) dropped(s *segment) (k int64) {
-	var from, to vswitch.PortCounts
-	l.n.Switches[s.from.Switch].Nodes[0].ReadPort(uint16(s.from.Port), &from)
-	l.n.Switches[s.to.Switch].Nodes[0].ReadPort(uint16(s.to.Port), &to)
-	for _, q := range from.QueueDrops {
-		k += int64(q)
+	if from, is := l.counts(s.from); is {
+		for _, q := range from.QueueDrops {
+			k += int64(q)
+		}
 	}
-	for _, why := range inTables {
-		k += int64(to.Drops[why])
+	if to, is := l.counts(s.to); is {
+		for _, why := range inTables {
+			k += int64(to.Drops[why])
+		}
 	}
 	return k
+}
+
+// counts reads what the port of a switch counted; false: it is a host.
+func (l *losses) counts(e fabric.End) (c vswitch.PortCounts, is bool) {
+	sw := l.n.SwitchAt(e.Node)
+	if sw >= 0 {
+		l.n.Switches[sw].Nodes[0].ReadPort(uint16(e.Port), &c)
+	}
+	return c, sw >= 0
 }
 
 // finish takes what is still to come when the run is over, and writes what was

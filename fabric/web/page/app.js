@@ -3,7 +3,7 @@
 
 import { Model } from "./model.js";
 import { Drawing } from "./draw.js";
-import { Panel, h, keep, pathOf } from "./panel.js";
+import { Panel, h, keep, pathOf, wayEnds, wayKey } from "./panel.js";
 import { slide } from "./record.js";
 import * as fmt from "./format.js";
 
@@ -27,10 +27,14 @@ $("theme").addEventListener("click", () => {
   try { localStorage.setItem("theme", dark ? "light" : "dark"); } catch { /* private windows have none */ }
 });
 
+// ways are the traced packets that were chosen, which samples soon tell nothing of any more.
+const ways = new Map();
+
 function select(what) {
   let hash = "";
   if (what && what.port) hash = `#port=${model.name(what.port)}:${what.port.port}`;
   else if (what && what.flow !== undefined) hash = `#flow=${what.flow}`;
+  else if (what && what.way) { ways.set(wayKey(what.way), what.way); hash = `#packet=${encodeURIComponent(wayKey(what.way))}`; }
   else if (what && what.node !== undefined) hash = `#node=${model.layout.nodes[what.node].name}`;
   if (hash !== location.hash) history.pushState(null, "", hash || location.pathname + location.search);
   choose();
@@ -42,6 +46,7 @@ function choose() {
   const [kind, value] = decodeURIComponent(location.hash.slice(1)).split("=");
   chosen = null;
   if (kind === "port") { const e = model.find(value || ""); if (e) chosen = { port: e }; }
+  if (kind === "packet" && ways.has(value)) chosen = { way: ways.get(value) };
   if (kind === "flow" && value) chosen = { flow: Number(value) };
   if (kind === "node" && model.names.has(value)) chosen = { node: model.names.get(value) };
   panel.open(model, chosen);
@@ -58,6 +63,7 @@ function light() {
     lit.ends = [model.ports[f.src].find(Boolean), ...path].filter(Boolean);
     lit.nodes = [f.src, ...path.map((e) => e.node), f.dst];
   }
+  if (chosen && chosen.way) { lit.ends = wayEnds(model, chosen.way); lit.nodes = chosen.way.nodes; }
   lit.key = JSON.stringify([lit.ends.map((e) => [e.node, e.port]), lit.nodes]);
   if (!drawing.chosen || drawing.chosen.key !== lit.key) drawing.light(lit);
 }

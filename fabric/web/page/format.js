@@ -20,7 +20,7 @@ export function digits(v) {
 const trim = (s) => s.replace(/\.?0+$/, "");
 
 export const rate = (v) => v < 1 ? "0" : scaled(v, 1000, ["b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s"]);
-export const bytes = (v) => scaled(v, 1000, ["B", "KB", "MB", "GB", "TB"]);
+export const bytes = (v) => scaled(v, 1000, ["B", "kB", "MB", "GB", "TB"]);
 export const count = (v) => v < 10000 ? String(Math.round(v)) : scaled(v, 1000, ["", "k", "M", "G"]).replace(" ", "\u2009");
 export const share = (v) => (100 * v < 0.5 ? (v > 0 ? "<1" : "0") : Math.round(100 * v)) + "\u2009%";
 

@@ -40,6 +40,7 @@ export class Model {
     this.full = this.high = 10e3; // the queue that is drawn largest, and the largest of late
     this.flows = new Map();
     for (const e of this.ends) { e.now = null; e.history = null; e.classes = null; e.losses = null; e.newPauses = e.newDrops = e.rank = e.stops = 0; }
+    this.ways = []; // of packets that are traced
     this.causes = new Set(); // for which links lost something
   }
 
@@ -74,6 +75,7 @@ export class Model {
       e.stops = Math.max(this.stopped(e), 0.93 * e.stops);
     }
     this.addLosses(s);
+    if (s.ways) this.ways = s.ways;
     // The scale follows the largest queue at once, and falls slowly.
     this.high = Math.max(10e3, top, this.high * 0.995);
     this.full = round(this.high);

@@ -12,6 +12,12 @@ export function h(name, attrs, ...children) {
   return x;
 }
 
+// fate says what became of a traced packet.
+const fate = (m, w) => {
+  const last = w.nodes.length ? m.layout.nodes[w.nodes[w.nodes.length - 1]].name : "?";
+  return { delivered: "delivered", lost: `lost behind ${last}`, dropped: `dropped: ${w.reason}`, looped: "went round" }[w.kind] || w.kind;
+};
+
 const way = (m, e) => `${m.name(e)} → ${m.name(e.peer)}`;
 
 export class Panel {
@@ -25,6 +31,7 @@ export class Panel {
     if (!chosen) this.overview();
     else if (chosen.port) this.port(chosen.port);
     else if (chosen.flow !== undefined) this.flow(chosen.flow);
+    else if (chosen.way) this.way(chosen.way);
     else this.node(chosen.node);
     this.update();
   }
@@ -79,6 +86,8 @@ export class Panel {
     const drops = this.table("Drops", ["port", ">frames"], "dropped");
     const metered = m.causes.size > 0;
     const losses = metered && this.table("Lost on links, as the meters at their ends find", ["direction", "cause", ">frames", "last"], "losses");
+    const traced = m.ways.length > 0;
+    const ways = traced && this.table("Packets that switches copied at each hop, the newest", ["packet", "", ">took"], "ways");
     this.refresh = () => {
       const known = m.ends.filter((e) => e.now);
       const queues = known.filter((e) => m.isSwitch(e)).sort((a, b) => b.rank - a.rank).slice(0, 8);
@@ -92,9 +101,28 @@ export class Panel {
         if (metered) {
           const v = m.ends.flatMap((e) => (e.losses || []).map((l) => [e, l])).sort((a, b) => b[1].frames - a[1].frames).slice(0, 10);
           losses(v.map(([e, l]) => [this.portButton(e), h("span", { className: "cause " + l.cause }, l.cause), fmt.count(l.frames), fmt.clock(l.last_seconds, m.layout.end_seconds || l.last_seconds)]), "None.");
-        } else if (m.causes.size > 0) this.open(m, null);
+        }
+        if (traced) {
+          // What went wrong is told first.
+          const v = [...m.ways].sort((a, b) => (a.kind === "delivered") - (b.kind === "delivered")).slice(0, 12);
+          ways(v.map((w) => [h("button", { type: "button", className: "link", on: () => this.select({ way: w }) }, w.flow), fate(m, w), fmt.seconds(w.took_seconds)]), "None.");
+        }
+        if (!metered && m.causes.size > 0 || !traced && m.ways.length > 0) this.open(m, null);
       });
     };
+  }
+
+  // way shows a packet's way, as it was when it was chosen.
+  way(w) {
+    const m = this.model;
+    this.head("traced packet", w.flow, "way");
+    this.root.append(h("p", { className: "chips" }, chip(fate(m, w), w.kind === "delivered" ? "good" : "bad")));
+    const v = this.facts(["identification", "seen first", "took"]);
+    v.identification.textContent = w.id;
+    v["seen first"].textContent = fmt.clock(w.first_seconds, m.layout.end_seconds || w.first_seconds);
+    v.took.textContent = fmt.seconds(w.took_seconds);
+    this.root.append(h("h3", {}, "Path"), h("ol", { className: "path", id: "path" }, ...w.nodes.map((n) => h("li", {}, m.layout.nodes[n].name))));
+    this.refresh = null;
   }
 
   port(e) {
@@ -212,6 +240,11 @@ const EMPTY = { v: new Float32Array(0) };
 
 const chip = (text, kind) => h("span", { className: "chip " + kind }, text);
 
+// wayKey names a traced packet, wayEnds the ports by which it left the nodes of its way.
+export function wayKey(w) { return `${w.flow} ${w.id} ${w.first_seconds}`; }
+export function wayEnds(m, w) {
+  return w.nodes.slice(1).map((to, i) => (m.ports[w.nodes[i]] || []).find((e) => e && e.peer.node === to)).filter(Boolean);
+}
 export function pathOf(m, f) { return (f.path || []).map((p) => m.ports[p.node] && m.ports[p.node][p.port]).filter(Boolean); }
 
 // passes tells whether a flow's data leaves by e.

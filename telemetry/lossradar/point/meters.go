@@ -182,10 +182,14 @@ func (m *Meters) arrives(_ frame.Time, port uint16, v []frame.Ref) []frame.Ref {
 // between them that no meter sees (section 5.4).
 func (m *Meters) forwards(now frame.Time, v []frame.Ref) {
 	queue := &m.node.Config().Class.Queue
+	in := &m.in
 	for _, r := range v {
 		f, from := m.arena.Meta(r), &m.from[r]
 		known := from.state == signed
-		if known {
+		if known && in.at != nil && in.port == f.InPort && in.tag.Batch == from.batch && in.n < runLen {
+			from.state = bare
+			in.add(&from.sig) // as those before it: no call
+		} else if known {
 			m.arrived(now, from, f)
 		}
 		p := m.at(f.OutPort)
@@ -206,6 +210,7 @@ func (m *Meters) forwards(now frame.Time, v []frame.Ref) {
 // run is frames that are counted together.
 type run struct {
 	at   *meters
+	port uint16 // that at is of
 	tag  lossradar.Tag
 	sigs [runLen]lossradar.Signature
 	n    int
@@ -214,8 +219,8 @@ type run struct {
 // runLen is a vector.
 const runLen = 64
 
-func (q *run) add(s lossradar.Signature) {
-	q.sigs[q.n%runLen] = s
+func (q *run) add(s *lossradar.Signature) {
+	q.sigs[q.n%runLen] = *s
 	q.n++
 }
 
@@ -229,9 +234,9 @@ func (m *Meters) arrived(now frame.Time, from *origin, f *frame.Meta) {
 	q := &m.in
 	if q.at != p || q.tag.Batch != from.batch || q.n == runLen {
 		m.countArrived(now)
-		q.at, q.tag.Batch = p, from.batch
+		q.at, q.port, q.tag.Batch = p, f.InPort, from.batch
 	}
-	q.add(from.sig)
+	q.add(&from.sig)
 }
 
 // countArrived counts what arrived.
@@ -260,7 +265,8 @@ func (m *Meters) leaves(now frame.Time, p *meters, r frame.Ref, s lossradar.Sign
 		p.count.Roomless++
 		return
 	}
-	q.add(s.At(q.tag.Stamp))
+	s = s.At(q.tag.Stamp)
+	q.add(&s)
 }
 
 // countLeft counts what left.

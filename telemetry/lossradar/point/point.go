@@ -7,9 +7,7 @@ package point
 import (
 	"fmt"
 
-	"gswitch/frame"
 	"gswitch/telemetry/lossradar"
-	"gswitch/units"
 	"gswitch/vswitch"
 )
 
@@ -20,31 +18,16 @@ const Name = "lossradar"
 // the same way: others cannot read frames with a tag.
 type Config struct {
 	Queues uint8 // bitmap of the egress queues whose frames are metered
-	Shape  lossradar.Shape
-	Timing lossradar.Timing
+	lossradar.Config
 }
 
 // Section is lossradar in documents.
-type Section struct {
-	Batch   units.Duration `yaml:"batch" default:"10ms" doc:"T: length of a batch. The same at both ends of a link, as what follows."`
-	Timeout units.Duration `yaml:"timeout" default:"2ms" doc:"The longest that a frame takes from its queue at one end to its queue at the other beyond what others take: what comes later amends its batch."`
-	Cells   int            `yaml:"cells" range:"4,65536" default:"400" doc:"Cells of a digest: 1.3 for each frame that may be lost in a batch, and more where these are few."`
-	Hashes  int            `yaml:"hashes" range:"2,8" default:"3" doc:"Cells that a frame is folded into."`
-	Seed    int            `yaml:"seed" range:"0,2147483647" doc:"Of the hash functions."`
-}
+type Section struct{ lossradar.Keys }
 
 // Options returns the Config of a port.
 func (s *Section) Options(queues uint8, _ uint64) (any, error) {
-	c := Config{Queues: queues, Shape: lossradar.Shape{Cells: uint32(s.Cells), Hashes: uint8(s.Hashes), Seed: uint64(s.Seed)},
-		Timing: lossradar.Timing{Period: frame.Time(s.Batch), Timeout: frame.Time(s.Timeout)}}
-	return c, c.validate()
-}
-
-func (c *Config) validate() error {
-	if err := c.Shape.Validate(); err != nil {
-		return err
-	}
-	return c.Timing.Validate()
+	c, err := s.Config()
+	return Config{queues, c}, err
 }
 
 func init() {
@@ -65,7 +48,7 @@ func check(cfg *vswitch.Config) error {
 		if !on {
 			continue
 		}
-		if err := o.validate(); err != nil {
+		if err := o.Validate(); err != nil {
 			return fmt.Errorf("port %s: lossradar: %w", p.Name, err)
 		}
 		if _, escapes := cfg.Options["escape"]; escapes {
@@ -77,7 +60,7 @@ func check(cfg *vswitch.Config) error {
 		}
 		if first == nil {
 			first = &o
-		} else if first.Shape != o.Shape || first.Timing != o.Timing {
+		} else if first.Config != o.Config {
 			return fmt.Errorf("port %s: lossradar: batch, timeout, cells, hashes and seed must be the same at all ports of a switch", p.Name)
 		}
 	}

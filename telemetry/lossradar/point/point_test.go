@@ -15,7 +15,7 @@ import (
 const batch = frame.Millisecond
 
 func options() Config {
-	return Config{Queues: 0xff, Shape: lossradar.DefaultShape(), Timing: lossradar.Timing{Period: batch, Timeout: 200 * frame.Microsecond}}
+	return Config{0xff, lossradar.Config{Shape: lossradar.DefaultShape(), Timing: lossradar.Timing{Period: batch, Timeout: 200 * frame.Microsecond}}}
 }
 
 // metered is a star whose ports are metered.
@@ -222,7 +222,7 @@ func TestMetersAreChecked(t *testing.T) {
 		}
 	})
 	bad("a digest of two cells", func(cfg *vswitch.Config) { set(cfg, func(o *Config) { o.Shape.Cells = 2 }) })
-	if o, err := (&Section{Batch: 1e7, Timeout: 2e6, Cells: 400, Hashes: 3}).Options(1, 0); err != nil || o != (Config{Queues: 1, Shape: lossradar.DefaultShape(), Timing: lossradar.DefaultTiming()}) {
+	if o, err := (&Section{lossradar.Keys{Batch: 1e7, Timeout: 2e6, Cells: 400, Hashes: 3}}).Options(1, 0); err != nil || o != (Config{1, lossradar.Config{Shape: lossradar.DefaultShape(), Timing: lossradar.DefaultTiming()}}) {
 		t.Errorf("%+v, %v", o, err)
 	}
 }

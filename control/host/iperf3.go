@@ -1,0 +1,255 @@
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The server's side of what iperf3 speaks over TCP, one test at a time: a connection of
+// control, on which one byte is a state and JSON has its length before it, and connections
+// of data, which say by a cookie to which test they belong.
+
+// States of a test, as iperf3 numbers them (iperf_api.h).
+const (
+	iperfStart         = 1
+	iperfRunning       = 2
+	iperfEnd           = 4
+	iperfParams        = 9
+	iperfStreams       = 10
+	iperfResults       = 13
+	iperfDisplay       = 14
+	iperfDone          = 16
+	iperfDenied        = 0xff
+	iperfError         = 0xfe
+	iperfUnimplemented = 13 // error: "not implemented yet"
+)
+
+const (
+	cookieLen = 37
+	// mostJSON and mostParallel bound what a client may ask for.
+	mostJSON     = 1 << 20
+	mostParallel = 32
+	// counted is how many bytes are written at once, and counted then.
+	counted = 16 << 10
+	// quietTime is for how long a client may say nothing between the steps of a test, and
+	// longestTest how long it may take.
+	quietTime   = 30 * time.Second
+	longestTest = 24 * time.Hour
+)
+
+// iperf is a server of iperf3.
+type iperf struct {
+	quiet time.Duration
+	mu    sync.Mutex
+	test  *iperfTest // under way; nil: none
+}
+
+// iperfTest is a test.
+type iperfTest struct {
+	quiet   time.Duration
+	cookie  [cookieLen]byte
+	control net.Conn
+	params  iperfAsked
+	came    chan net.Conn // connections of data
+	done    chan struct{} // closed at the end
+}
+
+// iperfAsked is what a client asks for, of what matters here.
+type iperfAsked struct {
+	UDP           bool `json:"udp"`
+	SCTP          bool `json:"sctp"`
+	Reverse       bool `json:"reverse"`
+	Bidirectional bool `json:"bidirectional"`
+	Parallel      int  `json:"parallel"`
+	Len           int  `json:"len"`
+}
+
+// iperfTold are results, as a server tells them.
+type iperfTold struct {
+	Total       float64       `json:"cpu_util_total"`
+	User        float64       `json:"cpu_util_user"`
+	System      float64       `json:"cpu_util_system"`
+	Retransmits int           `json:"sender_has_retransmits"`
+	Streams     []iperfStream `json:"streams"`
+}
+
+type iperfStream struct {
+	ID          int     `json:"id"`
+	Bytes       uint64  `json:"bytes"`
+	Retransmits int     `json:"retransmits"`
+	Jitter      float64 `json:"jitter"`
+	Errors      int     `json:"errors"`
+	Packets     int     `json:"packets"`
+	Start       float64 `json:"start_time"`
+	End         float64 `json:"end_time"`
+}
+
+// serve takes a connection, of control or of data.
+func (s *iperf) serve(c net.Conn) {
+	var cookie [cookieLen]byte
+	_ = c.SetDeadline(time.Now().Add(s.quiet)) // it never fails
+	if _, err := io.ReadFull(c, cookie[:]); err != nil {
+		c.Close()
+		return
+	}
+	s.mu.Lock()
+	t, mine := s.test, (*iperfTest)(nil)
+	if t == nil {
+		mine = &iperfTest{quiet: s.quiet, cookie: cookie, control: c, came: make(chan net.Conn), done: make(chan struct{})}
+		s.test = mine
+	}
+	s.mu.Unlock()
+	switch {
+	case mine != nil:
+		mine.run()
+		s.mu.Lock()
+		s.test = nil
+		s.mu.Unlock()
+	case bytes.Equal(t.cookie[:], cookie[:]):
+		select {
+		case t.came <- c:
+			return
+		case <-t.done:
+		case <-time.After(s.quiet):
+		}
+	default:
+		_, _ = c.Write([]byte{iperfDenied}) // another test runs
+	}
+	c.Close()
+}
+
+// run carries out a test. What fails ends it: the client tells why.
+func (t *iperfTest) run() {
+	defer close(t.done)
+	if t.say(iperfParams) != nil || t.read(&t.params) != nil {
+		return
+	}
+	p := &t.params
+	if p.UDP || p.SCTP || p.Bidirectional || p.Parallel < 1 || p.Parallel > mostParallel || p.Len < 1 {
+		_, _ = t.control.Write([]byte{iperfError, 0, 0, 0, iperfUnimplemented, 0, 0, 0, 0})
+		return
+	}
+	if t.say(iperfStreams) != nil {
+		return
+	}
+	var data []net.Conn
+	defer func() {
+		for _, c := range data {
+			c.Close()
+		}
+	}()
+	for len(data) < p.Parallel {
+		select {
+		case c := <-t.came:
+			data = append(data, c)
+		case <-time.After(t.quiet):
+			return
+		}
+	}
+	if t.say(iperfStart) != nil || t.say(iperfRunning) != nil {
+		return
+	}
+	if told, err := t.move(data); err == nil {
+		t.finish(told)
+	}
+}
+
+// move moves data until the client ends it.
+func (t *iperfTest) move(data []net.Conn) (*iperfTold, error) {
+	began := time.Now()
+	count := make([]atomic.Uint64, len(data))
+	for i, c := range data {
+		_ = c.SetDeadline(began.Add(longestTest)) // it never fails
+		go t.stream(c, &count[i])
+	}
+	_ = t.control.SetDeadline(began.Add(longestTest))
+	if err := t.expect(iperfEnd); err != nil {
+		return nil, err
+	}
+	told := &iperfTold{}
+	for i := range data {
+		id := 1 // iperf3 counts 1, 3, 4, 5 ...
+		if i > 0 {
+			id = i + 2
+		}
+		told.Streams = append(told.Streams, iperfStream{ID: id, Bytes: count[i].Load(), Retransmits: -1, End: time.Since(began).Seconds()})
+	}
+	return told, nil
+}
+
+// stream moves the data of a connection until it is closed.
+func (t *iperfTest) stream(c net.Conn, count *atomic.Uint64) {
+	b := make([]byte, min(t.params.Len, piece))
+	move := c.Read
+	if t.params.Reverse {
+		move, b = c.Write, b[:min(len(b), counted)] // what of a piece has left is not known
+	}
+	for {
+		n, err := move(b)
+		count.Add(uint64(n))
+		if err != nil {
+			return
+		}
+		select {
+		case <-t.done:
+			return
+		default:
+		}
+	}
+}
+
+// finish exchanges results.
+func (t *iperfTest) finish(told *iperfTold) {
+	_ = t.control.SetDeadline(time.Now().Add(t.quiet))
+	var theirs json.RawMessage // of which nothing is needed here
+	if t.say(iperfResults) != nil || t.read(&theirs) != nil {
+		return
+	}
+	text, _ := json.Marshal(told) // of numbers
+	if _, err := t.control.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)); err != nil {
+		return
+	}
+	if t.say(iperfDisplay) == nil {
+		_ = t.expect(iperfDone) // the client ends it as well by closing
+	}
+}
+
+func (t *iperfTest) say(state byte) error {
+	_, err := t.control.Write([]byte{state})
+	return err
+}
+
+func (t *iperfTest) expect(state byte) error {
+	var b [1]byte
+	if _, err := io.ReadFull(t.control, b[:]); err != nil {
+		return err
+	}
+	if b[0] != state {
+		return fmt.Errorf("the client of iperf3 is in state %d, not %d", b[0], state)
+	}
+	return nil
+}
+
+// read reads JSON with its length.
+func (t *iperfTest) read(v any) error {
+	var head [4]byte
+	if _, err := io.ReadFull(t.control, head[:]); err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > mostJSON {
+		return fmt.Errorf("the client of iperf3 says %d bytes", n)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(t.control, text); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, v)
+}

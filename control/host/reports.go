@@ -1,0 +1,74 @@
+package host
+
+import (
+	"cmp"
+	"time"
+
+	"gswitch/control"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/hostnic/agent"
+	"gswitch/telemetry"
+	"gswitch/telemetry/export"
+)
+
+// reexport brings the exporter in line with the document. The daemon is locked.
+func (d *Daemon) reexport() {
+	d.exporting = control.Report(d.exporting, d.log, d.doc.Export, d.hello, d.takeReports)
+}
+
+// hello is what a collector hears of the daemon: hosts have the numbers of their places
+// in the document, from 1.
+func (d *Daemon) hello() telemetry.Hello {
+	h := telemetry.Hello{Version: telemetry.HelloVersion, Name: cmp.Or(d.doc.Export.Name, d.doc.Hosts[0].Name), Boot: uint64(d.engine.Epoch().UnixNano())}
+	for i := range d.doc.Hosts {
+		h.Nodes = append(h.Nodes, telemetry.Node{ID: uint16(i + 1), Name: d.doc.Hosts[i].Name, Workers: 1})
+	}
+	return h
+}
+
+// takeReports gives the exporter the reports of all hosts. Of one that is recorded its
+// worker takes them, so that they belong into the record.
+func (d *Daemon) takeReports(x *export.Exporter) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	var b []byte
+	for i, u := range d.units {
+		add := func(feature string, body []byte) {
+			x.Add(telemetry.Report{Kind: feature, Node: uint16(i + 1), Body: body})
+		}
+		if u.recording != nil {
+			_ = u.command(agent.TakeReports{Taken: add}) // refused only while the engine ends
+			continue
+		}
+		for _, s := range u.sources() {
+			ok := true
+			for b, ok = s.TakeReport(b[:0]); ok; b, ok = s.TakeReport(b[:0]) {
+				add(s.feature, b)
+			}
+		}
+	}
+}
+
+// reporter is what makes reports in a host.
+type reporter struct {
+	telemetry.Source
+	feature string
+}
+
+// sources returns what makes reports, asked anew once a second: a configuration may have
+// brought others.
+func (u *unit) sources() []reporter {
+	if time.Since(u.sourcesAt) < time.Second {
+		return u.reporters
+	}
+	u.sourcesAt, u.reporters = time.Now(), nil
+	_ = u.worker.Do(func(frame.Time) { // refused only while the engine ends
+		for _, f := range hostnic.Features() {
+			if s, ok := u.agent.NIC().Feature(f.Name).(telemetry.Source); ok {
+				u.reporters = append(u.reporters, reporter{s, f.Name})
+			}
+		}
+	})
+	return u.reporters
+}

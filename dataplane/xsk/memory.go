@@ -1,0 +1,82 @@
+package xsk
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"gswitch/frame"
+)
+
+// Far is the far side of a socket's rings, where that is not the kernel: a
+// device without zero-copy or system calls, for tests and for measuring what
+// the near side can do.
+type Far struct {
+	rx, tx     descRing
+	fill, comp addrRing
+
+	// Memory and Content, if they are there: what Deliver writes at the
+	// beginning of each frame.
+	Memory, Content []byte
+}
+
+// InMemory returns a socket over rings of size entries each, a power of two,
+// in ordinary memory, and their far side. The arena has so many chunks. All
+// indices start at start. Such a socket is not to be closed.
+func InMemory(chunks int, size, start uint32) (*Socket, *Far) {
+	rings := [4]memoryRing{}
+	for i := range rings {
+		rings[i] = newMemoryRing(size, start)
+	}
+	s := &Socket{
+		rx: rings[0].descs(size), tx: rings[1].descs(size), fill: rings[2].addrs(size), comp: rings[3].addrs(size),
+		held: make([]uint64, (chunks+63)/64), head: frame.Nil, tail: frame.Nil, rejected: make([]frame.Ref, 0, size), multibuffer: true,
+		kicked: start,
+	}
+	return s, &Far{rx: rings[0].descs(size), tx: rings[1].descs(size), fill: rings[2].addrs(size), comp: rings[3].addrs(size)}
+}
+
+// memoryRing is the memory of a ring. Its flags are 0: it needs no wake-up.
+type memoryRing struct {
+	mem []byte
+	off unix.XDPRingOffset
+}
+
+func newMemoryRing(size, start uint32) memoryRing {
+	off := unix.XDPRingOffset{Producer: 0, Consumer: 64, Flags: 128, Desc: 192}
+	words := make([]uint64, (192+16*int(size))/8)
+	r := memoryRing{unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8), off}
+	*(*uint32)(unsafe.Pointer(&r.mem[off.Producer])) = start
+	*(*uint32)(unsafe.Pointer(&r.mem[off.Consumer])) = start
+	return r
+}
+
+func (r memoryRing) addrs(size uint32) addrRing { return newAddrRing(r.mem, r.off, size) }
+func (r memoryRing) descs(size uint32) descRing { return newDescRing(r.mem, r.off, size) }
+
+// Deliver moves up to n chunks from fill to RX as frames of length bytes, with
+// the options of their descriptors, and returns how many.
+func (f *Far) Deliver(n, length, options uint32) int {
+	n = min(n, f.fill.available(n), f.rx.room(n))
+	for i := range n {
+		addr := f.fill.entries[(f.fill.cons+i)&f.fill.mask] + frame.DefaultHeadroom
+		if f.Memory != nil {
+			copy(f.Memory[addr:], f.Content)
+		}
+		f.rx.entries[(f.rx.prod+i)&f.rx.mask] = unix.XDPDesc{Addr: addr, Len: length, Options: options}
+	}
+	f.fill.release(n)
+	f.rx.publish(n)
+	return int(n)
+}
+
+// Send moves up to n chunks from TX to completion, and returns how many.
+func (f *Far) Send(n uint32) int {
+	n = min(n, f.tx.available(n), f.comp.room(n))
+	for i := range n {
+		f.comp.entries[(f.comp.prod+i)&f.comp.mask] = f.tx.entries[(f.tx.cons+i)&f.tx.mask].Addr
+	}
+	f.tx.release(n)
+	f.comp.publish(n)
+	return int(n)
+}

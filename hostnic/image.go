@@ -1,0 +1,36 @@
+package hostnic
+
+import (
+	"reflect"
+
+	"gswitch/cc"
+	"gswitch/frame"
+	"gswitch/transport"
+)
+
+// Imager takes and restores images of NICs and of what has them. What belongs to the program
+// stays: schemes of recovery, services of queue pairs and features. What queue pairs that are
+// opened later consist of is made anew: of algorithms, constructors are not.
+func Imager() *frame.Imager {
+	im := &frame.Imager{
+		Kept:   []reflect.Type{reflect.TypeFor[*Feature]()},
+		Known:  []any{&messageService, &writeService, &packetService, &requestService, &responseService},
+		Types:  algorithms(),
+		Remade: []reflect.Type{reflect.TypeFor[func(*cc.Env) cc.Algorithm]()},
+	}
+	for _, k := range transport.Kinds() {
+		im.Known = append(im.Known, k)
+	}
+	return im
+}
+
+// algorithms returns the types of what congestion control keeps of queue pairs.
+func algorithms() (types []reflect.Type) {
+	env := cc.Env{Rate: 1e9, BaseRTT: frame.Microsecond, MTU: 1500, Payload: 1000}
+	for _, name := range cc.Names() {
+		if build, err := cc.Factory(name, nil); err == nil { // which have options without a default cannot be had by others
+			types = append(types, reflect.TypeOf(build(&env)))
+		}
+	}
+	return types
+}
