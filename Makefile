@@ -21,7 +21,7 @@ GOFLOW2     := github.com/netsampler/goflow2/v2/cmd/goflow2@v2.2.6
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 
-.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint vulnerabilities verify fuzz-short fuzz-nightly fuzz-keep install-tools clean figures figures-short figures-netns unseen $(COMMANDS)
+.PHONY: help package images build test race soak bench bench-all bench-memory bench-ceiling bench-sim bench-tool profile-sim demo generate lint mutants vulnerabilities verify fuzz-short fuzz-nightly fuzz-keep install-tools clean figures figures-short figures-netns unseen $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -73,6 +73,9 @@ bench-all: bench ## the same, and round trips, loss at 0.6 Mpps, and the cost of
 bench-memory: bench-tool ## the in-memory benchmarks alone (no root)
 	bin/gbench memory -benchtime $(BENCHTIME)
 
+bench-ceiling: bench-tool ## what a core can do without a kernel, over rings in memory, beside C (no root)
+	bin/gbench ceiling $(BENCH)
+
 bench-sim: gfabric ## networks in virtual time, in turn, medians (no root); BENCH='-rounds 9 -cc hpcc' sets options
 	cd bench && CGO_ENABLED=0 go build -trimpath -o ../bin/gbench ./cmd/gbench
 	bin/gbench sim $(BENCH)
@@ -114,6 +117,9 @@ generate: install-tools ## BPF objects and RPC code (needs clang and protoc)
 lint: ## gofmt, go mod tidy, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "not formatted by gofmt:"; echo "$$out"; exit 1; }
 	@for m in $(MODULES); do (cd $$m && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
+
+mutants: ## each defect of testdata/mutants.yaml put into the code by itself: the test that is to find it has to fail (root, minutes)
+	go test . -count=1 -run TestMutants -timeout 0 -mutants
 
 vulnerabilities: ## known vulnerabilities in what the programs of every module call (asks vuln.go.dev)
 	@for m in $(MODULES); do echo "== $$m"; (cd $$m && go run $(GOVULNCHECK) ./...) || exit 1; done

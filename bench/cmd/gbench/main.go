@@ -3,6 +3,8 @@
 //	gbench compare [flags] [forwarder...]   forwarders on veth pairs, in turn (root)
 //	gbench list                             the forwarders, and which of them can run here
 //	gbench memory [flags]                   the in-memory benchmarks of every room, as a table
+//	gbench turns [flags] ROOM[@CHECKOUT]... benchmarks of rooms or checkouts in turn, as a table
+//	gbench ceiling [flags]                  what a core can do without a kernel, beside C
 //	gbench sim [flags]                      networks in virtual time, as a table
 //	gbench gen [flags]                      the generator alone, on any device (root)
 //	gbench sink -device DEV                 count and drop what reaches a device (root)
@@ -27,6 +29,8 @@ var commands = []command{
 	{"compare", "measure forwarders on veth pairs, in turn", compareCmd},
 	{"list", "the forwarders, and which of them can run here", listCmd},
 	{"memory", "the in-memory benchmarks of every room, as a table", memoryCmd},
+	{"turns", "benchmarks of rooms or checkouts in turn, on a busy machine", turnsCmd},
+	{"ceiling", "what a core can do without a kernel, beside C", ceilingCmd},
 	{"sim", "networks in virtual time, as a table", simCmd},
 	{"gen", "send frames from a device", genCmd},
 	{"sink", "count and drop the IPv4 frames that reach a device", sinkCmd},
