@@ -1,0 +1,98 @@
+package gswitch_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var tryMutants = flag.Bool("mutants", false, "build each defect of testdata/mutants.yaml into its package, and see the test fail that is said to (minutes)")
+
+// mutant is a defect, and the test that finds it.
+type mutant struct {
+	Is       string // what whoever profits from it would do
+	File     string
+	Old, New string // of the file; Old stands there once
+	Fails    string // package and test, such as "wire TestX" or "scenarios TestShort/tcp/queues"
+}
+
+// Each defect of testdata/mutants.yaml can still be put in, in one place, and has a test.
+// With -mutants it is put in (go help build, -overlay), and the test has to fail.
+func TestMutants(t *testing.T) {
+	data, err := os.ReadFile("testdata/mutants.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []mutant
+	dec := yaml.NewDecoder(strings.NewReader(string(data)))
+	dec.KnownFields(true)
+	if err := dec.Decode(&all); err != nil || len(all) == 0 {
+		t.Fatal(len(all), err)
+	}
+	for _, m := range all {
+		t.Run(strings.ReplaceAll(m.Is, " ", "-"), func(t *testing.T) { m.check(t) })
+	}
+}
+
+func (m *mutant) check(t *testing.T) {
+	text, err := os.ReadFile(m.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), m.Old); n != 1 || m.Old == m.New {
+		t.Fatalf("%s: %q stands there %d times, once is wanted", m.File, m.Old, n)
+	}
+	dir, full, _ := strings.Cut(m.Fails, " ")
+	name, part, _ := strings.Cut(full, "/")
+	if !hasTest(t, dir, name) {
+		t.Fatalf("%s has no test %s", dir, name)
+	}
+	if !*tryMutants {
+		return
+	}
+	file, err := filepath.Abs(m.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := filepath.Join(t.TempDir(), filepath.Base(m.File))
+	if err := os.WriteFile(with, []byte(strings.Replace(string(text), m.Old, m.New, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: with}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-overlay", list, "-timeout", "5m", "-run", "^"+name+"$/"+part, "./"+dir).CombinedOutput()
+	if err == nil || !regexp.MustCompile(`(?m)^\s*--- FAIL|^panic: `).Match(out) {
+		t.Errorf("%s does not fail: %v\n%s", full, err, out)
+	}
+}
+
+// hasTest reports whether a package has a test.
+func hasTest(t *testing.T, dir, name string) bool {
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)") {
+			return true
+		}
+	}
+	return false
+}
