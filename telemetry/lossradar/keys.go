@@ -34,3 +34,25 @@ func (c *Config) Validate() error {
 	}
 	return c.Timing.Validate()
 }
+
+// Counts are those of the two meters at an end of a link.
+type Counts struct {
+	Sent     uint64 // frames that left with a tag
+	Arrived  uint64 // frames with a tag that were counted
+	Wild     uint64 // frames with a tag that the parser found wrong
+	Roomless uint64 // frames that had no room for a tag, and went without
+}
+
+// ReportsOfPort is how many digests the two meters at an end of a link need: one that
+// the upstream meter fills and one that is exported, three batches that may be open
+// downstream, an amendment, and one of each that waits for the exporter.
+const ReportsOfPort = 8
+
+// NewReports returns the digests that meters at so many ends of links need.
+func NewReports(ends int, s Shape) []*Report {
+	v := make([]*Report, ReportsOfPort*ends)
+	for i := range v {
+		v[i] = &Report{Digest: NewDigest(s)}
+	}
+	return v
+}

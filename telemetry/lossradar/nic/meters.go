@@ -19,26 +19,15 @@ type Meters struct {
 	down   *lossradar.Downstream
 	desk   telemetry.Desk[lossradar.Report]
 	now    frame.Time
-	count  Counts
+	count  lossradar.Counts
 	// tags are those of the vector that arrives.
 	tags   [vector]wire.LinkTag
 	tagged uint64 // bitmap of the frames that had one
 	sigs   [vector]lossradar.Signature
 }
 
-// Counts are those of a host.
-type Counts struct {
-	Sent     uint64 // frames that left with a tag
-	Arrived  uint64 // frames with a tag that were counted
-	Wild     uint64 // frames with a tag that the parser found wrong
-	Roomless uint64 // frames that had no room for a tag, and went without
-}
-
 // vector is how many frames arrive together at most.
 const vector = 64
-
-// reports is how many digests a host needs: see reportsOfPort in package point.
-const reports = 8
 
 func newMeters(n *hostnic.NIC) hostnic.Instance {
 	m := &Meters{nic: n, arena: n.Arena()}
@@ -66,11 +55,7 @@ func (m *Meters) adopt(options any) hostnic.Stages {
 	}
 	if m.up == nil || c != m.config {
 		m.config = c
-		v := make([]*lossradar.Report, reports)
-		for i := range v {
-			v[i] = &lossradar.Report{Digest: lossradar.NewDigest(c.Shape)}
-		}
-		out := telemetry.NewOutbox(v...)
+		out := telemetry.NewOutbox(lossradar.NewReports(1, c.Shape)...)
 		m.desk.Put(out)
 		m.up = lossradar.NewUpstream(lossradar.Meter{}, c.Timing, out, m.now)
 		m.down = lossradar.NewDownstream(lossradar.Meter{}, c.Timing, out)

@@ -173,7 +173,7 @@ func TestOthers(t *testing.T) {
 		}
 		return x
 	})
-	if m := metersOf(c.h[1]); m.count != (Counts{}) || c.h[1].nic.Counts().RxFrames != 20 {
+	if m := metersOf(c.h[1]); m.count != (lossradar.Counts{}) || c.h[1].nic.Counts().RxFrames != 20 {
 		t.Errorf("%+v", m.count)
 	}
 	c = newCable(t, metered, metered)

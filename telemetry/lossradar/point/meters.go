@@ -43,21 +43,8 @@ type meters struct {
 	up     *lossradar.Upstream
 	down   *lossradar.Downstream
 	queues uint8
-	count  Counts
+	count  lossradar.Counts
 }
-
-// Counts are those of a port and worker.
-type Counts struct {
-	Sent     uint64 // frames that left with a tag
-	Arrived  uint64 // frames with a tag that were counted
-	Wild     uint64 // frames with a tag that the parser found wrong
-	Roomless uint64 // frames that had no room for a tag, and went without
-}
-
-// reportsOfPort is how many digests a port of a worker needs: one that the upstream
-// meter fills and one that is exported, three batches that may be open downstream,
-// an amendment, and one of each that waits for the exporter.
-const reportsOfPort = 8
 
 func newMeters(n *vswitch.Node) vswitch.Instance {
 	m := &Meters{node: n, arena: n.Arena(), from: make([]origin, n.Arena().Chunks()), due: frame.Never}
@@ -126,11 +113,7 @@ func (m *Meters) rebuild() {
 		m.desk.Put(nil)
 		return
 	}
-	reports := make([]*lossradar.Report, reportsOfPort*on)
-	for i := range reports {
-		reports[i] = &lossradar.Report{Digest: lossradar.NewDigest(m.config.Shape)}
-	}
-	out := telemetry.NewOutbox(reports...)
+	out := telemetry.NewOutbox(lossradar.NewReports(on, m.config.Shape)...)
 	m.desk.Put(out)
 	now := m.node.Now()
 	for i, p := range m.ports {

@@ -55,7 +55,7 @@ func check(cfg *vswitch.Config) error {
 			return fmt.Errorf("port %s: lossradar and Escape both put something before the frames of a link: turn one of them off", p.Name)
 		}
 		ports++
-		if need := ports * reportsOfPort * o.Shape.Bytes(); need > maxMemory {
+		if need := ports * lossradar.ReportsOfPort * o.Shape.Bytes(); need > maxMemory {
 			return fmt.Errorf("port %s: lossradar: the digests of %d ports with %d cells take %d MiB at each worker, at most %d are possible: meter fewer ports, or have fewer cells", p.Name, ports, o.Shape.Cells, need>>20, maxMemory>>20)
 		}
 		if first == nil {
