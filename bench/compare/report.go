@@ -228,7 +228,7 @@ var bars = []bar{
 	{Throughput, "gswitch-l2 / ovs", true, 3.5, against("gswitch-l2", "ovs", kpps)},
 	{Throughput, "gswitch-full / testpmd", true, 0.97, against("gswitch-full", "testpmd", kpps)},
 	{Throughput, "gswitch-l2 user ns/frame", false, 70, ofValid("gswitch-l2", userNS)},
-	{Throughput, "gswitch-full user ns/frame", false, 110, ofValid("gswitch-full", userNS)},
+	{Throughput, "gswitch-full user ns/frame", false, 100, ofValid("gswitch-full", userNS)},
 	{Throughput, "gswitch-l2 frames/call", true, 60, framesPerCall("gswitch-l2")},
 	{Throughput, "gswitch-full frames/call", true, 60, framesPerCall("gswitch-full")},
 	{Throughput, "gswitch-chain / gswitch-l2", true, 0.8, against("gswitch-chain", "gswitch-l2", kpps)},
