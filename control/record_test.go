@@ -88,7 +88,7 @@ func source(t *testing.T, frames int) string {
 	return file
 }
 
-func recorded(t *testing.T, dir string, limit uint64, frames int) *Daemon {
+func recorded(t *testing.T, dir string, o Recorder, frames int) *Daemon {
 	t.Helper()
 	doc := fmt.Sprintf(`version: 1
 memory: {frames: 4096}
@@ -102,7 +102,7 @@ switches:
     buffer: {size: 4MB, limit: 100KB}
     fdb: {static: [{mac: "02:00:00:00:02:00", port: a}, {mac: "02:00:00:00:03:00", port: b}]}
 `, source(t, frames), filepath.Join(t.TempDir(), "a.pcapng"), filepath.Join(t.TempDir(), "b.pcapng"))
-	d, err := New(parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, Recorder: Recorder{Limit: limit}, Logger: slog.New(slog.DiscardHandler)})
+	d, err := New(parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, Recorder: o, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func playFile(t *testing.T, file string) (*replay.Player, error) {
 // change; the replay is the same run, and shows the same.
 func TestDaemonIsRecorded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "records")
-	d := recorded(t, dir, 0, 20_000)
+	d := recorded(t, dir, Recorder{}, 20_000)
 	through(d, 500)
 	if _, err := d.Edit(func(c *config.Config) error { return c.Switches[0].Ports[1].Rate.UnmarshalText([]byte("20Mbps")) }, false); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestDaemonIsRecorded(t *testing.T) {
 
 // A disk that takes no more ends the record, and not the switch.
 func TestRecordEndsWithTheDisk(t *testing.T) {
-	d := recorded(t, t.TempDir(), 0, 3000)
+	d := recorded(t, t.TempDir(), Recorder{}, 3000)
 	through(d, 100)
 	d.mu.Lock()
 	d.units[0].recording.out.Close() // every write fails from now on
@@ -255,7 +255,7 @@ func TestRecordEndsWithTheDisk(t *testing.T) {
 
 // So does a limit: what was written before replays.
 func TestRecordHasALimit(t *testing.T) {
-	d := recorded(t, t.TempDir(), 5000, 3000)
+	d := recorded(t, t.TempDir(), Recorder{Limit: 5000}, 3000)
 	for d.Recordings()[0].On {
 		if _, err := d.SaveRecording("", ""); err != nil {
 			t.Fatal(err)
@@ -273,7 +273,7 @@ func TestRecordHasALimit(t *testing.T) {
 
 // A switch that has been at work is recorded from an image of it.
 func TestRecordOfARunningSwitch(t *testing.T) {
-	d := recorded(t, "", 0, 3000)
+	d := recorded(t, "", Recorder{}, 20_000) // two seconds of them: many come after the image, however late that is
 	d.mu.Lock()
 	d.recordsIn = t.TempDir()
 	d.mu.Unlock()
@@ -286,7 +286,7 @@ func TestRecordOfARunningSwitch(t *testing.T) {
 	if _, err := d.Edit(func(c *config.Config) error { return c.Switches[0].Ports[1].Rate.UnmarshalText([]byte("20Mbps")) }, false); err != nil {
 		t.Fatal(err)
 	}
-	through(d, 3000)
+	through(d, 20_000)
 	if _, err := d.StopRecording(""); err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestRecordOfARunningSwitch(t *testing.T) {
 		p.Node.(*Replayed).ReadPort(i, &c)
 		came += c.Rx.Frames
 	}
-	if _, sums := p.Sent(); came != 3000 || sums < 1 {
+	if _, sums := p.Sent(); came != 20_000 || sums < 1 {
 		t.Errorf("the switch of the replay got %d frames; %d hashes", came, sums)
 	}
 }
@@ -311,14 +311,8 @@ func TestRecordKeepsTheLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := recorded(t, "", 0, 20_000)
 	dir := t.TempDir()
-	d.mu.Lock()
-	d.recordsIn = dir
-	d.mu.Unlock()
-	if _, err := d.StartRecording("s1", Recorder{Last: leastKept, On: on}); err != nil {
-		t.Fatal(err)
-	}
+	d := recorded(t, dir, Recorder{Last: leastKept, On: on}, 20_000) // from the beginning: the drops do not wait
 	find := func(why string) Recording {
 		for {
 			for _, r := range d.Recordings() {
@@ -360,7 +354,7 @@ func TestRecordKeepsTheLast(t *testing.T) {
 
 // A disk without room for what is kept leaves no half file, and the recording goes on.
 func TestNoRoomForWhatIsKept(t *testing.T) {
-	d := recorded(t, "", 0, 3000)
+	d := recorded(t, "", Recorder{}, 3000)
 	through(d, 100)
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4k"); err != nil {
@@ -414,7 +408,7 @@ func TestParseTriggers(t *testing.T) {
 
 // What the API asks for has a limit although nobody said so.
 func TestRecordsThatAreAskedForHaveALimit(t *testing.T) {
-	d := recorded(t, "", 0, 10)
+	d := recorded(t, "", Recorder{}, 10)
 	dir := t.TempDir()
 	d.mu.Lock()
 	d.recordsIn = dir
