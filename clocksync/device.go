@@ -146,7 +146,7 @@ type Counts struct {
 	OtherRoot   uint64     // of an earlier plan, or of another root than the one before
 	Invalid     uint64     // that were further from the clock than its uncertainty
 	Sent        uint64     // times that messages were sent, to all ports of Transmit
-	FlipTimeout uint64     // turned to the second parent at a timeout
+	FlipTimeout uint64     // turned to the second parent at a timeout, or as the backup root to the other one
 	FlipInvalid uint64     // for messages that cannot be
 	Elected     uint64     // became root
 	Evicted     uint64     // found its own clock broken
@@ -165,6 +165,7 @@ type Device struct {
 	cfg          Config
 	accept       int
 	flipped      bool
+	doubted      bool // the first parent has said what cannot be
 	root         bool
 	evicted      bool
 	following    bool       // a valid message since the device was configured, has turned, or received nothing for a time
@@ -215,7 +216,7 @@ func (d *Device) Configure(now frame.Time, c Config) error {
 	}
 	d.cfg, d.drift = c, c.Drift
 	d.accept, d.root, d.exact = c.Accept, c.Root, c.Root
-	d.flipped, d.evicted, d.following, d.waits, d.invalid, d.wrongAnswers = false, false, false, false, 0, 0
+	d.flipped, d.doubted, d.evicted, d.following, d.waits, d.invalid, d.wrongAnswers = false, false, false, false, false, 0, 0
 	d.electAt, d.next, d.timeoutAt = frame.Never, frame.Never, frame.Never
 	if c.Free && d.synced { // a plan does not put the timer back
 		d.next = min(next, now+c.Interval)

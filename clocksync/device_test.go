@@ -355,3 +355,69 @@ func TestByTimer(t *testing.T) {
 		t.Errorf("%d gaps of %v", d.Counts.Gaps, d.Counts.Impacted.Duration())
 	}
 }
+
+// The link to the root fails, and the backup root turns to its second parent. Later the root
+// dies: it still takes over, behind both timeouts, and not sooner.
+func TestTakeoverBehindATurn(t *testing.T) {
+	d := device(t, 5, 30, DefaultTimeout2)
+	d.Advance(185 * us)
+	last := 270 * us
+	for ; last < 1000*us; last += 90 * us {
+		if d.Advance(last) || !d.Sync(last, last, 1, Message{Time: last, Root: 1}) {
+			t.Fatalf("%+v", d.Counts)
+		}
+	}
+	last -= 90 * us
+	d.Advance(last + 185*us)
+	if d.State() != Holdover || d.Due() != last+365*us || d.Advance(d.Due()-1) {
+		t.Fatalf("%v, due at %v", d.State(), d.Due().Duration())
+	}
+	if d.Advance(last + 365*us); d.State() != Root || d.Counts.Elected != 1 {
+		t.Errorf("%v, %+v", d.State(), d.Counts)
+	}
+}
+
+// The second parent of the backup root is silent, and the first one, which is the root, is
+// back: it follows that one, and there is no second root. It never follows one again that
+// said what cannot be.
+func TestTheRootIsBack(t *testing.T) {
+	d := device(t, 5, 30, DefaultTimeout2)
+	d.Advance(185 * us)
+	d.Sync(270*us, 270*us, 1, Message{Time: 270 * us, Root: 1})
+	for port, now := 0, 455*us; now < 5000*us; port, now = 1-port, now+315*us { // each in turn
+		d.Advance(now)
+		if d.State() != Holdover || d.Parent() != port || !d.Sync(now+130*us, now+130*us, port, Message{Time: now + 130*us, Root: 1}) || d.State() != Backup {
+			t.Fatalf("at %v: %v, accepts port %d, %+v", now.Duration(), d.State(), d.Parent(), d.Counts)
+		}
+		at(t, d, now+130*us, 30)
+	}
+	if d.Counts.Elected != 0 {
+		t.Errorf("%+v", d.Counts)
+	}
+	d = device(t, 5, 30, DefaultTimeout2)
+	for i := range frame.Time(2) {
+		d.Sync(90*us+i, 90*us+i, 0, Message{Time: 200 * us, Root: 1})
+	}
+	d.Sync(180*us, 180*us, 1, Message{Time: 180 * us, Root: 1})
+	d.Advance(365 * us)
+	if d.Parent() != 1 || d.State() != Holdover {
+		t.Errorf("%v, accepts port %d", d.State(), d.Parent())
+	}
+	if d.Advance(545 * us); d.State() != Root {
+		t.Errorf("%v", d.State())
+	}
+	// One that is back with what cannot be is left again: this clock is not the broken one.
+	d = device(t, 5, 30, DefaultTimeout2)
+	d.Advance(185 * us)
+	d.Sync(270*us, 270*us, 1, Message{Time: 270 * us, Root: 1})
+	d.Advance(455 * us)
+	for i := range frame.Time(2) {
+		d.Sync(460*us+i, 460*us+i, 0, Message{Time: 600 * us, Root: 1})
+	}
+	if d.Parent() != 1 || d.State() != Holdover || d.Counts.Evicted != 0 {
+		t.Errorf("%v, accepts port %d, %+v", d.State(), d.Parent(), d.Counts)
+	}
+	if d.Advance(461*us + DefaultTimeout2); d.State() != Root {
+		t.Errorf("%v", d.State())
+	}
+}

@@ -7,14 +7,22 @@ import "gswitch/frame"
 // controller returns it to a primary parent with the next plan. The uncertainty
 // is raised first, so that no reader meets the way of more hops with the bound of
 // the shorter one.
+//
+// The backup root goes on to turn: where its second parent is silent as well the root may
+// have failed since, and nobody else takes over. Its first parent, which is the root, may
+// also be back: it is listened to meanwhile, unless what it said cannot be.
 func (d *Device) turn(now frame.Time, cause *uint64) {
-	if d.flipped || d.root || d.evicted {
+	if d.root || d.evicted || d.flipped && d.cfg.Timeout2 == 0 {
 		return
+	}
+	to := d.cfg.Backup
+	if d.flipped && d.accept == to && !d.doubted {
+		to = d.cfg.Accept
 	}
 	d.base = max(d.base, d.cfg.EpsBackup)
 	d.flipped, d.following, d.waits, d.invalid, d.wrongAnswers = true, false, false, 0, 0
-	if d.cfg.Backup != NoPort {
-		d.accept = d.cfg.Backup
+	if to != NoPort {
+		d.accept = to
 	}
 	*cause++
 	if d.cfg.Timeout2 > 0 {
@@ -27,8 +35,8 @@ func (d *Device) turn(now frame.Time, cause *uint64) {
 // one link cannot tell the two apart and goes on by its own.
 func (d *Device) doubt(now frame.Time) {
 	switch {
-	case !d.flipped:
-		d.timeoutAt = frame.Never
+	case !d.flipped || d.accept == d.cfg.Accept && d.cfg.Backup != NoPort:
+		d.timeoutAt, d.doubted = frame.Never, true
 		d.turn(now, &d.Counts.FlipInvalid)
 	case d.cfg.Backup != NoPort:
 		d.evicted, d.synced = true, false

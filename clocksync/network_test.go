@@ -437,3 +437,23 @@ func TestBrokenOscillator(t *testing.T) {
 		}
 	}
 }
+
+// The link between root and backup root fails, and later the root: the backup root has turned
+// before, and takes over nevertheless. No clock is beyond its bound.
+func TestRootFailsBehindATurn(t *testing.T) {
+	g, p := fabric(t)
+	for seed := range uint64(20) {
+		w := newNetwork(t, seed, g, p)
+		w.run(2*frame.Millisecond+frame.Time(w.r.IntN(90_000)), 10*us)
+		w.fail(plan.Failure{Links: [][2]int{{p.Root, p.BackupRoot}}})
+		w.run(w.now+2*frame.Millisecond+frame.Time(w.r.IntN(90_000)), 10*us)
+		if n := w.nodes[p.BackupRoot]; n.State() != Backup {
+			t.Fatalf("seed %d: the backup root is %v", seed, n.State())
+		}
+		w.fail(plan.Failure{Nodes: []int{p.Root}})
+		w.run(w.now+5*frame.Millisecond, 10*us)
+		if w.root() != p.BackupRoot || w.broken != 0 {
+			t.Errorf("seed %d: the root is %d, and %d of %d samples are beyond the bound", seed, w.root(), w.broken, w.samples)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package clocktime
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -42,17 +43,34 @@ func Open(path string) (*Clock, error) {
 	return c, nil
 }
 
-// Image returns what the page says.
-func (c *Clock) Image() (m Image) {
+// A writer is done within a microsecond. One that has no processor is waited for, a
+// hundred times as long as it has to write again; one that was killed is not.
+const (
+	looks  = 1100                 // at a page that is half written, at most
+	atOnce = 100                  // of these
+	pause  = 1 * time.Millisecond // between the others
+)
+
+// ErrHalfWritten is the error of a page that remained half written: its daemon was killed,
+// or stopped, while it wrote. One that starts again by the same name mends the page.
+var ErrHalfWritten = errors.New("the clock page remains half written: the daemon that writes it is gone, or is stopped; start it again")
+
+// Image returns what the page says. It waits for who writes to be done, a second or so at
+// most.
+func (c *Clock) Image() (m Image, err error) {
 	p := c.p
-	for {
+	for look := range looks {
+		if look >= atOnce {
+			time.Sleep(pause)
+		}
 		turn := atomic.LoadUint64(&p.turn)
 		m = Image{At: atomic.LoadInt64(&p.at), Time: atomic.LoadInt64(&p.time), Eps: atomic.LoadInt64(&p.eps), Drift: atomic.LoadInt64(&p.drift),
 			State: State(atomic.LoadUint64(&p.state)), Epoch: uint32(atomic.LoadUint64(&p.epoch)), Root: atomic.LoadUint64(&p.root)}
 		if turn&1 == 0 && atomic.LoadUint64(&p.turn) == turn {
-			return m
+			return m, nil
 		}
 	}
+	return Image{}, ErrHalfWritten
 }
 
 // Now returns the interval in which the root's time lies now. Its beginning never goes back
@@ -62,7 +80,10 @@ func (c *Clock) Now() (earliest, latest time.Time, err error) {
 	if err != nil {
 		return earliest, latest, err
 	}
-	m := c.Image()
+	m, err := c.Image()
+	if err != nil {
+		return earliest, latest, err
+	}
 	from, to, err := c.between(&m, now)
 	if err != nil {
 		return earliest, latest, err

@@ -59,10 +59,10 @@ func TestPage(t *testing.T) {
 		{Image{At: 0, Time: 1_800_000_000e9, Eps: 1, Drift: 200_000, State: Holdover, Epoch: 3, Root: 9}, 86_400e9, 1_800_086_400e9 - 17_280_000_001, 1_800_086_400e9 + 17_280_000_001},
 	} {
 		w.Write(&k.m)
-		if got := c.Image(); got != k.m {
-			t.Errorf("%+v, want %+v", got, k.m)
+		m, err := c.Image()
+		if err != nil || m != k.m {
+			t.Errorf("%+v, %v, want %+v", m, err, k.m)
 		}
-		m := c.Image()
 		first, after, err := m.Between(k.at)
 		out, cerr := exec.Command(exe, path, fmt.Sprint(k.at)).CombinedOutput()
 		if want := fmt.Sprintf("%d %d", first, after); err != nil || cerr != nil || strings.TrimSpace(string(out)) != want || first != k.first || after != k.after {
@@ -149,7 +149,10 @@ func TestReadersSeeWhole(t *testing.T) {
 		}
 	})
 	for last := int64(-1); last < 19_999; {
-		m := c.Image()
+		m, err := c.Image()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if m.Time != m.At || m.Eps != m.At || m.Drift != m.At || m.Root != uint64(m.At) || m.At < last {
 			t.Fatalf("%+v behind %d", m, last)
 		}

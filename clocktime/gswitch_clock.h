@@ -3,7 +3,7 @@
  *
  *	struct gswitch_clock c;
  *	if (gswitch_clock_open(&c, "/run/ghost/h1.clock") < 0) ...
- *	if (gswitch_clock_now(&c, &earliest, &latest) < 0) ...  // not synchronised
+ *	if (gswitch_clock_now(&c, &earliest, &latest) < 0) ...  // not synchronised, or half written
  */
 #ifndef GSWITCH_CLOCK_H
 #define GSWITCH_CLOCK_H
@@ -36,6 +36,17 @@ struct gswitch_clock {
 
 #define GSWITCH_CLOCK_MAGIC UINT64_C(0x314b434f4c435347)
 
+/* What is returned where there is no time. */
+enum {
+	GSWITCH_CLOCK_UNKNOWN = -1, /* the clock is not synchronised */
+	GSWITCH_CLOCK_HALF = -2,    /* the daemon was killed, or stopped, while it wrote */
+};
+
+/* How often a page that is half written is looked at: the first times at once, then each
+ * millisecond, for who writes may have no processor. */
+#define GSWITCH_CLOCK_LOOKS 1100
+#define GSWITCH_CLOCK_AT_ONCE 100
+
 /* Returns -1 if there is no page. */
 static inline int gswitch_clock_open(struct gswitch_clock *c, const char *path)
 {
@@ -56,14 +67,19 @@ static inline int gswitch_clock_open(struct gswitch_clock *c, const char *path)
 }
 
 /* The interval at an instant of CLOCK_MONOTONIC, in ns since 1970. Its beginning never goes
- * back while the root is the same. Returns -1 if the clock is not synchronised. */
+ * back while the root is the same. Returns less than 0 if there is none: see above. */
 static inline int gswitch_clock_at(struct gswitch_clock *c, int64_t monotonic, int64_t *earliest, int64_t *latest)
 {
 	const struct gswitch_clock_page *p = c->page;
 	int64_t at, now, eps, drift, span;
 	uint64_t turn, root;
+	int looks = 0;
 
 	do {
+		if (looks == GSWITCH_CLOCK_LOOKS)
+			return GSWITCH_CLOCK_HALF;
+		if (looks++ >= GSWITCH_CLOCK_AT_ONCE)
+			nanosleep(&(struct timespec){.tv_nsec = 1000000}, 0);
 		turn = atomic_load(&p->turn);
 		at = atomic_load(&p->at);
 		now = atomic_load(&p->time);
@@ -72,7 +88,7 @@ static inline int gswitch_clock_at(struct gswitch_clock *c, int64_t monotonic, i
 		root = atomic_load(&p->root);
 	} while (turn & 1 || atomic_load(&p->turn) != turn);
 	if (eps < 0)
-		return -1;
+		return GSWITCH_CLOCK_UNKNOWN;
 	span = monotonic > at ? monotonic - at : 0;
 	eps += span / 1000000000 * drift + (span % 1000000000 * drift + 999999999) / 1000000000;
 	*earliest = now + span - eps;

@@ -100,7 +100,10 @@ type Sample struct {
 // Half of what it took is part of the interval.
 func (c *Clock) Sample() (s Sample, err error) {
 	least := int64(1 << 62)
-	m := c.Image()
+	m, err := c.Image()
+	if err != nil {
+		return s, err
+	}
 	for range 5 {
 		before, err := clock(unix.CLOCK_MONOTONIC)
 		if err != nil {

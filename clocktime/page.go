@@ -94,8 +94,13 @@ type Writer struct {
 	b    []byte
 }
 
-// Create makes the page at a path, in place of an older one, for everybody to read.
+// Create makes the page at a path, for everybody to read. The page of a daemon that was killed
+// is gone on with, so that who has it open is told of the new one's clock; until that is set
+// it is unknown.
 func Create(path string) (*Writer, error) {
+	if w := goOn(path); w != nil {
+		return w, nil
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".clock")
 	if err != nil {
 		return nil, err
@@ -118,11 +123,36 @@ func Create(path string) (*Writer, error) {
 	return w, nil
 }
 
-// Write puts an image into the page.
+// goOn takes over the page that a daemon of the same user left, nil if there is none. One
+// that another user could have made, or may write to, is not touched.
+func goOn(path string) *Writer {
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil || st.Mode != unix.S_IFREG|0o644 || int(st.Uid) != os.Geteuid() || st.Nlink != 1 || st.Size != pageSize {
+		return nil
+	}
+	p, b, err := mapped(f, unix.PROT_READ|unix.PROT_WRITE)
+	if err != nil {
+		return nil
+	}
+	if p.magic != magic {
+		unix.Munmap(b)
+		return nil
+	}
+	w := &Writer{path: path, p: p, b: b}
+	w.Write(&Image{Eps: -1})
+	return w
+}
+
+// Write puts an image into the page, also where one that was killed has left half of another.
 func (w *Writer) Write(m *Image) {
 	p := w.p
-	turn := atomic.LoadUint64(&p.turn)
-	atomic.StoreUint64(&p.turn, turn+1)
+	turn := atomic.LoadUint64(&p.turn) | 1
+	atomic.StoreUint64(&p.turn, turn)
 	atomic.StoreInt64(&p.at, m.At)
 	atomic.StoreInt64(&p.time, m.Time)
 	atomic.StoreInt64(&p.eps, m.Eps)
@@ -130,7 +160,7 @@ func (w *Writer) Write(m *Image) {
 	atomic.StoreUint64(&p.state, uint64(m.State))
 	atomic.StoreUint64(&p.epoch, uint64(m.Epoch))
 	atomic.StoreUint64(&p.root, m.Root)
-	atomic.StoreUint64(&p.turn, turn+2)
+	atomic.StoreUint64(&p.turn, turn+1)
 }
 
 // Close removes the page. Who has it open goes on with what it says.

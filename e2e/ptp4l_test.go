@@ -159,7 +159,7 @@ func pagesAgree(t *testing.T, d *daemon) {
 	var apart []int64 // what one hop is wrong by on this machine, now
 	for range 200 {
 		// Both of one instant of the machine: that of the second image.
-		root, m := clocks[0].Image(), clocks[1].Image()
+		root, m := image(t, clocks[0]), image(t, clocks[1])
 		if m.Eps < 0 || root.Eps < 0 {
 			continue
 		}

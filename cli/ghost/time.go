@@ -112,7 +112,10 @@ func readTime(path string) (v timeNow, err error) {
 		return v, err
 	}
 	defer c.Close()
-	m := c.Image()
+	m, err := c.Image()
+	if err != nil {
+		return v, fmt.Errorf("%s: %w", path, err)
+	}
 	v = timeNow{Host: strings.TrimSuffix(filepath.Base(path), ".clock"), State: m.State.String()}
 	if earliest, latest, err := c.Now(); err == nil {
 		v.Earliest, v.Latest, v.Root = earliest, latest, fmt.Sprintf("%016x", m.Root)
@@ -120,7 +123,7 @@ func readTime(path string) (v timeNow, err error) {
 	return v, nil
 }
 
-// sample reads a page anew: a daemon that was started again has made another.
+// sample reads a page anew: a daemon that ended and was started again has made another.
 func sample(path string) (s clocktime.Sample, err error) {
 	c, err := clocktime.Open(path)
 	if err != nil {

@@ -20,7 +20,7 @@ int main(int n, char **args)
 	for (int i = 2; i < n || i == 2; i++) {
 		known = i < n ? gswitch_clock_at(&c, strtoll(args[i], 0, 10), &earliest, &latest) : gswitch_clock_now(&c, &earliest, &latest);
 		if (known < 0) {
-			fprintf(stderr, "the clock is not synchronised\n");
+			fprintf(stderr, known == GSWITCH_CLOCK_HALF ? "the page remains half written: its daemon is gone, or is stopped\n" : "the clock is not synchronised\n");
 			return 1;
 		}
 		printf("%" PRId64 " %" PRId64 "\n", earliest, latest);
