@@ -11,8 +11,9 @@ import (
 
 // An idle worker that spins makes no system call, with AF_XDP ports too. What
 // is left are those of the Go runtime, which takes every goroutine off its
-// thread for a moment after 10 ms: a signal, futex calls, and a sched_yield
-// where its lock is held by somebody else.
+// thread for a moment after 10 ms: a signal, futex calls, a sched_yield or a
+// nanosleep where its lock is held by somebody else, and a write that wakes up
+// who waits for the timers of the processor that it gives away.
 func TestIdleSpinMakesNoSystemCalls(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -40,7 +41,7 @@ func TestIdleSpinMakesNoSystemCalls(t *testing.T) {
 	calls := 0
 	for line := range strings.Lines(log.String()) {
 		switch name, _, _ := strings.Cut(line, "("); name {
-		case "futex", "rt_sigreturn", "sched_yield":
+		case "futex", "rt_sigreturn", "sched_yield", "nanosleep", "write":
 			calls++
 		default:
 			if !strings.HasPrefix(line, "--- SIGURG") && !strings.HasPrefix(line, "strace: ") {

@@ -295,7 +295,7 @@ func TestPeerDies(t *testing.T) {
 // of it, and the host can go on.
 func TestClose(t *testing.T) {
 	for who := range 2 {
-		d := newDuo(t, func(_ int, c *Config) { c.Rate = 1e9 })
+		d := newDuo(t, func(_ int, c *Config) { c.Rate = 10e6 }) // eight seconds of what is posted, however late the close comes
 		l, _ := d.listen(1<<20, ListenConfig{})
 		a, b := d.connect(l, QPConfig{})
 		buf := make([]byte, 1000)
@@ -328,7 +328,7 @@ func TestClose(t *testing.T) {
 			}
 		}
 		if flushed == 0 {
-			t.Errorf("%d closed: 80 Mbit were gone at once", who)
+			t.Errorf("%d closed: 80 Mbit were gone before the close", who)
 		}
 		d.want(b, OpRecv, 50, WRFlushError)
 		if err := ends[who].Send(1, nil); !errors.Is(err, ErrClosed) {
@@ -349,7 +349,7 @@ func TestClose(t *testing.T) {
 // The host is closed while requests are under way: they are flushed, and
 // nothing waits for ever.
 func TestCloseHost(t *testing.T) {
-	d := newDuo(t, func(_ int, c *Config) { c.Rate = 1e9 })
+	d := newDuo(t, func(_ int, c *Config) { c.Rate = 1e6 }) // eight seconds of what is posted, however late the close comes
 	l, m := d.listen(1<<20, ListenConfig{})
 	a, b := d.connect(l, QPConfig{})
 	d.must(a.Write(1, make([]byte, 1<<20), a.Remote(), 0))
