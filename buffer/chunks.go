@@ -48,6 +48,16 @@ func (b *Buffer) divideChunks() {
 	}
 }
 
+// Own returns how many frames of a length each port may always hold, whatever wait at
+// others: of its part of a quarter of the chunks, and of the bytes.
+func (b *Buffer) Own(length uint64) uint64 {
+	n := b.size / 4 / uint64(len(b.groups)) / length
+	if k := b.chunksOf(length); k != 0 {
+		n = min(n, b.own/k)
+	}
+	return n
+}
+
 // freeChunks returns what is left of the chunks that all share.
 func (b *Buffer) freeChunks() uint64 { return b.common - min(b.common, b.chunks) }
 

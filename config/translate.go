@@ -305,11 +305,15 @@ func (c *Classes) maps() vswitch.ClassMaps {
 
 func (b *Buffer) config() vswitch.BufferConfig {
 	l := &b.Lossless
+	floods := b.Floods
+	if floods == 1 {
+		floods = 0
+	}
 	return vswitch.BufferConfig{
 		Size: uint64(b.Size), Alpha: b.Alpha, QueueReserve: uint32(b.Reserve), QueueLimit: uint32(b.Limit),
 		LosslessAlpha: l.Alpha, XOFF: uint32(l.XOFF), XONOffset: uint32(l.Hysteresis), Headroom: uint32(l.Headroom), GroupReserve: uint32(l.Reserve),
 		Response: frame.Time(l.Response), AllowLoss: l.AllowLoss,
-		Chunks: true,
+		Chunks: true, FloodShare: floods,
 	}
 }
 

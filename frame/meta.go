@@ -41,6 +41,7 @@ const (
 	Chained  // more chunks follow in Meta.Next
 	Claimed  // a feature of the switch asked, when it arrived, to be asked again before it is queued
 	Own      // made by this switch: it came by no port
+	Flooded  // goes to several ports, of which this one is given up first (see vswitch.BufferConfig.FloodShare)
 )
 
 // Meta is what is known of one frame. Offsets count from the first byte of

@@ -94,6 +94,7 @@ const (
 	HeadroomFull   // a lossless frame found no headroom: a configuration error
 	PFCWatchdog    // the watchdog drains a queue that is stuck under pause
 	QueueFlush     // the port went down or was removed with frames queued
+	FloodShare     // copies of floods have had their share of the egress port, for which others wait
 	IngressQueue   // the queue of the ingress port is full, in a switch that has such queues
 	ArenaExhausted // no free chunk for a copy or for a frame of our own, or as many frames wait as a switch may hold
 
@@ -190,6 +191,7 @@ var reasonNames = [NumReasons]string{
 	PushedOut:            "pushed-out",
 	IngressLimit:         "ingress-limit",
 	HeadroomFull:         "headroom-full",
+	FloodShare:           "flood-share",
 	IngressQueue:         "ingress-queue",
 	PFCWatchdog:          "pfc-watchdog",
 	QueueFlush:           "queue-flush",

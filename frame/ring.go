@@ -73,5 +73,8 @@ func (r *Ring) Each(f func(Ref)) {
 	}
 }
 
+// Cap returns how many frames the ring takes.
+func (r *Ring) Cap() int { return len(r.buf) }
+
 // Len returns how many frames lie in the ring, as seen from anywhere.
 func (r *Ring) Len() int { return int(r.tail.Load() - r.head.Load()) }

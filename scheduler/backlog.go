@@ -17,6 +17,22 @@ func (p *Port) Backlog() (frames int, bytes uint64) {
 	return frames, bytes
 }
 
+// Exceeds reports whether more than n frames wait in the queues, or some are expected.
+func (p *Port) Exceeds(n int) bool {
+	for b := p.active; b != 0; b &= b - 1 {
+		n -= p.q[bits.TrailingZeros8(b)].frames
+	}
+	if n < 0 {
+		return true
+	}
+	for _, e := range p.expected {
+		if e != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Empty reports whether nothing waits, control frames included.
 func (p *Port) Empty() bool { return p.active == 0 && p.control.Len() == 0 }
 

@@ -148,6 +148,9 @@ func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m 
 		return false
 	}
 	n.count.Flooded++
+	if n.floodRoom.share != 0 && to.next(out+1) >= 0 {
+		m.Flags |= frame.Flooded
+	}
 	one = true
 	for p := to.next(out + 1); p >= 0; p = to.next(p + 1) {
 		one = false

@@ -31,8 +31,11 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 		if m.Cost != 0 {
 			n.uncharge(now, m)
 		}
-		if m.Flags&frame.MarkCE != 0 {
-			wire.MarkCE(n.arena, r)
+		if m.Flags&(frame.MarkCE|frame.Flooded) != 0 {
+			if m.Flags&frame.MarkCE != 0 {
+				wire.MarkCE(n.arena, r)
+			}
+			ps.floods.leave(m)
 		}
 		bytes += uint64(m.Wire)
 	}

@@ -97,8 +97,11 @@ const noTrain = ^uint64(0)
 // but their length.
 func trainOf(m *frame.Meta) uint64 {
 	key := uint64(m.InPort)<<32 | uint64(m.OutPort)<<16 | uint64(m.Class)<<8
-	if m.Flags&frame.IsClone != 0 {
+	if m.Flags&(frame.IsClone|frame.Flooded) != 0 {
 		key |= 1
+		if m.Flags&frame.Flooded != 0 { // which are looked at one by one
+			key |= 2
+		}
 	}
 	return key
 }
@@ -106,7 +109,7 @@ func trainOf(m *frame.Meta) uint64 {
 // bulk reports whether frames like this one may be gathered: they are looked at
 // together, and nobody asks between them what waits.
 func (n *Node) bulk(m *frame.Meta) bool {
-	if int(n.prog.ports[m.OutPort].worker) != n.index || n.inputs != nil {
+	if int(n.prog.ports[m.OutPort].worker) != n.index || n.inputs != nil || m.Flags&frame.Flooded != 0 {
 		return false
 	}
 	ps := &n.ports[m.OutPort]
@@ -171,6 +174,8 @@ func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 		reason = frame.PFCWatchdog
 	case n.held >= n.lossyHeld && (n.held >= n.maxHeld || n.losslessClasses>>(m.Class&7)&1 == 0 || m.Flags&frame.IsClone != 0):
 		reason = frame.ArenaExhausted
+	case m.Flags&frame.Flooded != 0 && !n.admitsFlood(ps, m):
+		reason = frame.FloodShare
 	case ps.sched.Regulated()>>m.Queue&1 != 0 && !ps.sched.Admits(n.now, m):
 		reason = frame.QueueRefused
 	case ps.sched.Regulated()>>m.Queue&1 != 0:
@@ -220,6 +225,7 @@ func (n *Node) handOver(worker int, r frame.Ref) {
 	}
 	h.v[h.n] = r
 	h.n++
+	h.floods = h.floods || n.arena.Meta(r).Flags&frame.Flooded != 0
 }
 
 // flushHandoff moves the gathered frames to the worker's ring. What does not
@@ -228,6 +234,9 @@ func (n *Node) flushHandoff(worker int) {
 	h := &n.handoff[worker]
 	if h.n == 0 {
 		return
+	}
+	if h.floods {
+		n.thinFloods(h)
 	}
 	sent := h.ring.Push(h.v[:h.n])
 	for _, r := range h.v[sent:h.n] {

@@ -47,7 +47,7 @@ type InputQueues interface {
 // copied are the frames that are sent by several ports. They do not wait in input
 // queues, since there they would hold up what comes behind them: a slow port would slow
 // all that send something to everybody, and a slow mirror those whose frames it copies.
-const copied = frame.IsClone | frame.IsMulticast | frame.IsBroadcast
+const copied = frame.IsClone | frame.IsMulticast | frame.IsBroadcast | frame.Flooded
 
 // Passage is what the options of a feature with InputQueues tell of the way of
 // frames through a switch.

@@ -20,6 +20,9 @@ func (n *Node) join(at frame.Time, ps *portState, r frame.Ref, m *frame.Meta) {
 	if ps.sched.Quickens(m.Queue) { // else its head says when it sends
 		n.touched.add(m.OutPort)
 	}
+	if m.Flags&frame.Flooded != 0 {
+		ps.floods.frames++
+	}
 	ps.sched.Enqueue(at, r)
 	n.busy.add(m.OutPort)
 }
@@ -87,6 +90,9 @@ func (n *Node) released(ps *portState, v []frame.Ref) {
 
 // uncharge gives back what a frame that leaves was charged to.
 func (n *Node) uncharge(now frame.Time, m *frame.Meta) {
+	if m.Flags&frame.Flooded != 0 {
+		n.ports[m.OutPort].floods.leave(m)
+	}
 	if m.Cost != 0 { // frames of flow control are not charged
 		n.release(now, m)
 	}

@@ -49,6 +49,7 @@ type Node struct {
 	lossyHeld int
 	counted   bool // the buffer counts chunks, and shares them out
 	short     bool
+	floodRoom floodRoom
 	acl       aclState
 	memo      memo
 	local     *local // the slow path, worker 0 only
@@ -111,9 +112,10 @@ type Node struct {
 }
 
 type handoff struct {
-	ring *frame.Ring
-	v    [vector]frame.Ref
-	n    int
+	ring   *frame.Ring
+	v      [vector]frame.Ref
+	n      int
+	floods bool // copies of floods are among them
 }
 
 // portState is what one worker keeps of a port.
@@ -138,6 +140,7 @@ type portState struct {
 	pfc       *pfc.Port
 	arc       arc
 	disabled  frame.Time // until when the port is err-disabled, 0: it is not
+	floods    floods     // copies of floods in its queues
 	dropping  uint8      // queues that the storm watchdog drains
 	collected uint8      // classes last collected from other workers
 	watchdog  frame.Time // after which the storm watchdog acts; 0: never

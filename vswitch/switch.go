@@ -166,6 +166,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	if err := n.buffer.Reconfigure(bufferConfig(p.Config, len(n.handIn), n.pool)); err != nil {
 		panic(err) // Apply tried the same division before it stored the program
 	}
+	n.adoptFloods(p.Config)
 	n.adoptInputs(now)
 	n.rerouted()
 	n.maxHeld, n.lossyHeld = p.Config.mayHold(len(n.handIn), n.arena.Chunks())
@@ -243,7 +244,7 @@ func (n *Node) dismiss(now frame.Time, i uint16) {
 	}
 	n.flushPort(now, i)
 	n.dismissArc(i)
-	ps.sched, ps.pfc, ps.dropping, ps.collected = nil, nil, 0, 0
+	ps.sched, ps.pfc, ps.dropping, ps.collected, ps.floods = nil, nil, 0, 0, floods{}
 }
 
 // adoptLinks takes note of links that came or went on other workers.

@@ -130,7 +130,7 @@ func (n *Network) pfc() (d config.PFC) {
 func (n *Network) translate(d *config.Switch, node int) (*vswitch.Config, error) {
 	c := d.VSwitch(nil)
 	c.Workers, c.ShareOwn, c.ICMPRate = nil, false, 0
-	c.Buffer.Chunks, c.Buffer.IngressLimit = false, n.cfg.Buffer.IngressLimit
+	c.Buffer.Chunks, c.Buffer.FloodShare, c.Buffer.IngressLimit = false, 0, n.cfg.Buffer.IngressLimit
 	c.PFC.Response, c.PFC.Log.Look = n.cfg.PFC.Response, 0
 	if !n.cfg.PFC.On {
 		c.PFC.Response = 0
