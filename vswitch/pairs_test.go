@@ -4,7 +4,6 @@ import (
 	"flag"
 	"strconv"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -110,16 +109,12 @@ func TestPairsOfFeatures(t *testing.T) {
 	t.Log(did)
 }
 
-// The same for any set of features: from a fixed seed, and from one that is of
-// today.
+// The same for any set of features, from fixed seeds: what a day's seed finds is not
+// what a change broke. -rapid.seed and -rapid.checks look further.
 func TestSetsOfFeatures(t *testing.T) {
-	today, err := strconv.ParseUint(time.Now().UTC().Format("20060102"), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
 	given := flag.Lookup("rapid.seed").Value.String()
 	defer flag.Set("rapid.seed", given)
-	for _, seed := range []uint64{1, today} {
+	for _, seed := range []uint64{1, 20261123} {
 		if given == "0" {
 			flag.Set("rapid.seed", strconv.FormatUint(seed, 10))
 		}

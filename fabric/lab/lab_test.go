@@ -268,12 +268,12 @@ func TestSideBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	for range 1000 { // until the kernel has ended it
-		st, err = Inspect(a.Plan.Topology.Name)
-		if err != nil || !st.Healthy {
-			break
-		}
+	for err == nil && st.Healthy { // until the kernel has ended it
 		time.Sleep(time.Millisecond)
+		st, err = Inspect(a.Plan.Topology.Name)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	st.WriteTable(&text)
 	if st.Healthy || !strings.Contains(text.String(), "is not running") {
