@@ -66,8 +66,11 @@ type Analysis struct {
 	out     []Event
 	stats   Stats
 	most    bounds
-	refused struct{ flows, digests, batches uint64 } // for want of memory
+	refused refusals
 }
+
+// refusals are how often something was left out for want of memory.
+type refusals struct{ judged, followed, digests, batches uint64 }
 
 // bounds are of what an analysis holds.
 type bounds struct {

@@ -31,9 +31,8 @@ const (
 	// mostWaiting bounds the bytes of slots that wait, of all lengths. The oldest are judged
 	// before their time where they are more.
 	mostWaiting = 256 << 20
-	// mostJudged bounds what the reports of one slot take while it is judged: their tables,
-	// which may be far larger than the reports, and flowCost times their bytes. Others are
-	// not taken.
+	// mostJudged bounds what the reports of one slot take while it is judged, each flowCost
+	// times its bytes, whatever tables they announce. Others are not taken.
 	mostJudged = 1 << 30
 	flowCost   = 16
 	// mostFollowed bounds the flows that a watcher follows, at each place of each one. All are
@@ -75,9 +74,9 @@ type waitingReport struct {
 // size is what a report takes until its slot is judged.
 func (w *waitingReport) size() int { return len(w.body) + 128 }
 
-// cost is what it takes while its slot is judged: its table and a copy of that, and what
-// its flows become.
-func (w *waitingReport) cost() int { return 2*flowradar.TableBytes(w.body) + flowCost*len(w.body) }
+// cost is what it takes while its slot is judged: what of its table is not zero and a copy
+// of that, and what its flows become.
+func (w *waitingReport) cost() int { return flowCost * len(w.body) }
 
 // reporter is a worker of a switch.
 type reporter struct{ sw, shard int }
@@ -180,7 +179,7 @@ func (a *Analysis) flowReport(m *message, r *telemetry.Report) {
 		a.problem("late")
 		return
 	case s.waiting[slot] != nil && s.waiting[slot].cost+w.cost() > a.most.judged:
-		a.refused.flows++
+		a.refused.judged++
 		a.problem("full")
 		return
 	}
@@ -317,7 +316,7 @@ func (a *Analysis) watch(s *slots, slot *flowradar.Slot) {
 		}
 		if w.Len() > a.most.followed {
 			delete(s.watchers, first)
-			a.refused.flows++
+			a.refused.followed++
 			a.problem("full")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -288,25 +289,67 @@ func TestEverNewExporters(t *testing.T) {
 	}
 }
 
-// Reports of a few bytes with tables of many megabytes do not take what the tables
-// would, however many they are; what waits has a bound.
-func TestTablesTakeTheirBound(t *testing.T) {
-	a := NewAnalysis(line(t))
-	a.most.judged = 16 << 20
-	table := flowradar.New(flowradar.Params{FilterBits: 1 << 20, FilterHashes: 4, Cells: 1 << 16, CellHashes: 4})
-	r := flowradar.Report{Node: 1, Slots: 1, Encoded: table}
+// flowReports returns a message with so many reports of a switch about one slot, of an
+// instant that nobody else tells of, so that it waits.
+func flowReports(n int, encoded *flowradar.Flowset, exact *flowradar.Exact) (*message, frame.Time) {
 	long := frame.Time(slotLength)
-	// The slot is that of an instant that nobody else tells of, so that it waits.
 	slot := uint64(time.Second / slotLength)
-	r.Slot, r.From, r.To = slot, frame.Time(slot)*long, frame.Time(slot+1)*long
+	r := flowradar.Report{Node: 1, Slots: 1, Encoded: encoded, Exact: exact, Slot: slot, From: frame.Time(slot) * long, To: frame.Time(slot+1) * long}
 	body := r.Append(nil)
-	if n := flowradar.TableBytes(body); len(body) > 200 || n < 1<<21 {
-		t.Fatalf("%d bytes, %d of tables", len(body), n)
-	}
-	m := &message{Hello: telemetry.Hello{Version: 1, Name: "s1", Boot: uint64(start.UnixNano()), Nodes: []telemetry.Node{{ID: 1, Name: "s1", Workers: 1}}}}
-	for i := range 100 {
+	m := &message{Hello: telemetry.Hello{Version: 1, Name: "s1", Boot: uint64(start.UnixNano()), Nodes: []telemetry.Node{{ID: 1, Name: "s1", Workers: n}}}}
+	for i := range n {
 		m.reports = append(m.reports, telemetry.Report{Kind: flowKind, Node: 1, Boot: m.Boot, Sequence: uint64(i + 1), Body: body})
 	}
+	return m, long
+}
+
+// Reports of a few bytes that announce tables of many megabytes take a few bytes, however
+// many they are: all of them are judged, in less memory than one such table.
+func TestAnnouncedTablesCostNothing(t *testing.T) {
+	const cells, filter = 1 << 21, 1 << 27
+	a := NewAnalysis(line(t))
+	m, _ := flowReports(100, flowradar.New(flowradar.Params{FilterBits: filter, FilterHashes: 4, Cells: cells, CellHashes: 4}), nil)
+	if n := len(m.reports[0].Body); n > 200 {
+		t.Fatalf("an empty table takes %d bytes", n)
+	}
+	a.Add(start.Add(2*time.Second), m)
+	took := ^uint64(0)
+	for range 3 { // others may take memory meanwhile
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range m.reports {
+			r, err := flowradar.Parse(m.reports[i].Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Image.Single()
+		}
+		runtime.ReadMemStats(&after)
+		took = min(took, after.TotalAlloc-before.TotalAlloc)
+	}
+	if took > filter/8 {
+		t.Errorf("100 reports take %d bytes, a table alone has more than %d", took, filter/8)
+	}
+	if u := a.uses(); u.judged == 0 || u.judged > 100*200*flowCost || u.refused != (refusals{}) {
+		t.Errorf("%+v", u)
+	}
+	for a.judgeOldest() {
+	}
+	if n := a.Stats()[Stat{reportProblems, "full"}] + a.Stats()[Stat{reportProblems, "bad"}]; n != 0 || a.uses().judged != 0 {
+		t.Errorf("%d reports were not judged, %+v", n, a.uses())
+	}
+}
+
+// Reports of one slot that would take more than their bound together are left out, and
+// counted.
+func TestSlotsTakeTheirBound(t *testing.T) {
+	a := NewAnalysis(line(t))
+	a.most.judged = 16 << 20
+	exact := flowradar.NewExact(1 << 12)
+	for i := range 1 << 12 {
+		exact.Update(flowradar.Key{Addrs: uint64(i) << 20, Rest: uint64(i)}, flowradar.Traffic{Packets: 1, Bytes: 100})
+	}
+	m, long := flowReports(100, nil, exact)
 	a.Add(start.Add(2*time.Second), m)
 	full := a.Stats()[Stat{reportProblems, "full"}]
 	w := a.slots[long].waiting
@@ -318,8 +361,15 @@ func TestTablesTakeTheirBound(t *testing.T) {
 			t.Errorf("%d reports cost %d, %d are refused", len(s.reports), s.cost, full)
 		}
 	}
-	if u := a.uses(); u.flows == 0 || u.refused.flows != full {
+	if u := a.uses(); u.flows == 0 || u.judged == 0 || u.judged > a.most.judged || u.refused.judged != full {
 		t.Errorf("%+v", u)
+	}
+	reg := NewMetrics(prometheus.NewRegistry())
+	reg.analysed(0, a.Stats(), a.uses())
+	for _, l := range reg.Limits() {
+		if l.Name == "a slot of flows while it is judged" && (l.Refused != full || l.Used == 0 || l.Limit != mostJudged) {
+			t.Errorf("told is %v", l)
+		}
 	}
 }
 
@@ -342,7 +392,7 @@ func TestSlotsThatWaitAreBounded(t *testing.T) {
 		a.Add(start.Add(2*time.Second), m)
 		most = max(most, a.waitingBytes())
 	}
-	if s := a.slots[long]; most > a.most.waiting || s.next == 0 || a.uses().followed > a.most.followed || a.uses().refused.flows == 0 {
+	if s := a.slots[long]; most > a.most.waiting || s.next == 0 || a.uses().followed > a.most.followed || a.uses().refused.followed == 0 {
 		t.Errorf("%d bytes waited, judged up to slot %d, %+v", most, s.next, a.uses())
 	}
 }

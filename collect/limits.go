@@ -16,8 +16,8 @@ import (
 
 // uses is what an analysis holds.
 type uses struct {
-	seen, flows, followed, digests, batches, hops int
-	refused                                       struct{ flows, digests, batches uint64 }
+	seen, flows, judged, followed, digests, batches, hops int
+	refused                                               refusals
 }
 
 func (a *Analysis) uses() uses {
@@ -25,6 +25,9 @@ func (a *Analysis) uses() uses {
 	for _, s := range a.slots {
 		for _, w := range s.watchers {
 			u.followed = max(u.followed, w.Len())
+		}
+		for _, w := range s.waiting {
+			u.judged = max(u.judged, w.cost)
 		}
 	}
 	return u
@@ -38,11 +41,13 @@ func (m *Metrics) Limits() []*api.Limit {
 	for _, u := range m.uses {
 		sum.seen += u.seen
 		sum.flows += u.flows
+		sum.judged = max(sum.judged, u.judged)
 		sum.followed = max(sum.followed, u.followed)
 		sum.digests += u.digests
 		sum.batches += u.batches
 		sum.hops += u.hops
-		sum.refused.flows += u.refused.flows
+		sum.refused.judged += u.refused.judged
+		sum.refused.followed += u.refused.followed
 		sum.refused.digests += u.refused.digests
 		sum.refused.batches += u.refused.batches
 	}
@@ -50,8 +55,9 @@ func (m *Metrics) Limits() []*api.Limit {
 	return []*api.Limit{
 		{Kind: "table", Name: "lanes that are analysed here", Unit: "lanes", Used: lanes, Limit: Lanes},
 		{Kind: "table", Name: "starts of exporters that are remembered", Unit: "entries", Used: uint64(sum.seen), Limit: lanes * mostSeen},
-		{Kind: "memory", Name: "slots of flows that are not judged", Unit: "bytes", Used: uint64(sum.flows), Limit: lanes * mostWaiting, Refused: sum.refused.flows},
-		{Kind: "table", Name: "flows that are followed", Unit: "entries", Used: uint64(sum.followed), Limit: mostFollowed},
+		{Kind: "memory", Name: "slots of flows that are not judged", Unit: "bytes", Used: uint64(sum.flows), Limit: lanes * mostWaiting},
+		{Kind: "memory", Name: "a slot of flows while it is judged", Unit: "bytes", Used: uint64(sum.judged), Limit: mostJudged, Refused: sum.refused.judged},
+		{Kind: "table", Name: "flows that are followed", Unit: "entries", Used: uint64(sum.followed), Limit: mostFollowed, Refused: sum.refused.followed},
 		{Kind: "memory", Name: "digests that wait for the other end", Unit: "bytes", Used: uint64(sum.digests), Limit: lanes * mostDigests, Refused: sum.refused.digests},
 		{Kind: "memory", Name: "batches that are not decided", Unit: "bytes", Used: uint64(sum.batches), Limit: lanes * mostBatches, Refused: sum.refused.batches},
 		{Kind: "table", Name: "hops of traces that are not whole", Unit: "hops", Used: uint64(sum.hops), Limit: lanes * mirror.MostHops},

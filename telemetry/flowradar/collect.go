@@ -136,9 +136,9 @@ func (c *Collector) decode(n uint64, o *openSlot) *Slot {
 					w.Truth = append(w.Truth, r.Exact.At(k))
 				}
 			}
-			if r.Encoded != nil {
-				t := Single(r.Encoded)
-				w.Flows += r.Encoded.Flows
+			if m := r.image(); m != nil {
+				t := m.Single()
+				w.Flows += m.Flows
 				w.Alone += len(t.Records)
 				short = short || !t.FlowsDone()
 				at[i] = append(at[i], len(tables))

@@ -67,15 +67,16 @@ type system struct {
 
 func newSystem(t *Table) *system {
 	f := t.original
-	n, k := len(t.Records), int(f.CellHashes)
-	s := &system{k: k, cells: make([]int32, n*k), b: make([]int64, len(f.cells)), left: make([]int32, len(f.cells)), x: make([]int64, n), known: make([]bool, n)}
-	for i := range f.cells {
-		s.b[i] = int64(f.cells[i].packets)
+	// Cells are numbered as those that decoding worked on: it may have more than came.
+	n, k, equations := len(t.Records), int(f.CellHashes), len(t.work.v)
+	s := &system{k: k, cells: make([]int32, n*k), b: make([]int64, equations), left: make([]int32, equations), x: make([]int64, n), known: make([]bool, n)}
+	for i := range f.cells.v {
+		s.b[i] = int64(f.cells.v[i].packets)
 	}
 	for i, r := range t.Records {
 		_, h := hash(&f.keys, r.Key)
 		for j := range k {
-			c := f.place(h, uint32(j))
+			c := t.work.entry(f.place(h, uint32(j)))
 			s.cells[i*k+j] = int32(c)
 			s.left[c]++
 		}
@@ -182,7 +183,7 @@ func (s *system) descend() int {
 	gamma := gradient()
 	p := append([]float64(nil), g...)
 	q := make([]float64, len(s.b))
-	const most = 20_000
+	most := s.patience()
 	for n := 1; n <= most; n++ {
 		if gamma == 0 {
 			s.round(open, x)
@@ -226,6 +227,17 @@ func (s *system) descend() int {
 		}
 	}
 	return most
+}
+
+// patience is after how many iterations descend gives up. It bounds the work, too: each
+// iteration goes over all flows, and cells of anything need not converge.
+func (s *system) patience() int {
+	const (
+		most  = 20_000
+		least = 300 // tables of a million flows need a hundred
+		work  = 1 << 28
+	)
+	return min(most, max(least, work/max(1, len(s.cells))))
 }
 
 func (s *system) round(open []int32, x []float64) {

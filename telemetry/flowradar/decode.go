@@ -18,21 +18,24 @@ type Record struct {
 
 // Table is a flowset while it is being decoded.
 type Table struct {
-	original *Flowset // what the switch sent; not changed
-	work     *Flowset
+	original *Image // what the switch sent; not changed
+	work     cells  // what is left of its cells
 	// Records are the flows found so far, in the order in which they were.
 	Records []Record
 	index   map[Key]int
 	// foreign says that a flow was taken out whose packets here are not known: what
 	// cells hold from then on are not counts of single flows (vector A3).
 	foreign bool
-	dirty   []uint32 // cells that may have become pure
+	dirty   []uint32 // entries of work that may have become pure
 }
 
 // Single decodes a flowset alone (algorithm 7).
-func Single(f *Flowset) *Table {
-	t := &Table{original: f, work: f.Clone(), index: map[Key]int{}}
-	for c := range t.work.cells {
+func Single(f *Flowset) *Table { return f.Image().Single() }
+
+// Single decodes the image of a flowset alone (algorithm 7).
+func (m *Image) Single() *Table {
+	t := &Table{original: m, work: m.cells.clone(), index: map[Key]int{}}
+	for c := range t.work.v {
 		t.dirty = append(t.dirty, uint32(c))
 	}
 	t.peel()
@@ -46,7 +49,7 @@ func (t *Table) peel() int {
 	for len(t.dirty) > 0 {
 		i := t.dirty[len(t.dirty)-1]
 		t.dirty = t.dirty[:len(t.dirty)-1]
-		c := t.work.cells[i]
+		c := t.work.v[i]
 		if !t.pure(i, c) {
 			continue
 		}
@@ -72,11 +75,12 @@ func (t *Table) pure(i uint32, c cell) bool {
 		return false
 	}
 	k := Key{Addrs: c.addrs, Rest: c.rest & telemetry.FlowMask}
-	if _, out := t.index[k]; out || !t.work.Has(k) {
+	if _, out := t.index[k]; out || !t.original.Has(k) {
 		return false
 	}
-	_, h := hash(&t.work.keys, k)
-	return t.work.place(h, i/t.work.span) == i
+	_, h := hash(&t.original.keys, k)
+	at := t.work.place(i)
+	return t.original.place(h, at/t.original.span) == at
 }
 
 func (t *Table) add(r Record) {
@@ -86,10 +90,10 @@ func (t *Table) add(r Record) {
 
 // remove takes what a pure cell shows out of the cells of its flow.
 func (t *Table) remove(pure cell) {
-	_, h := hash(&t.work.keys, Key{Addrs: pure.addrs, Rest: pure.rest & telemetry.FlowMask})
-	for j := range uint32(t.work.CellHashes) {
-		i := t.work.place(h, j)
-		c := &t.work.cells[i]
+	_, h := hash(&t.original.keys, Key{Addrs: pure.addrs, Rest: pure.rest & telemetry.FlowMask})
+	for j := range uint32(t.original.CellHashes) {
+		i := t.work.entry(t.original.place(h, j))
+		c := &t.work.v[i]
 		c.addrs ^= pure.addrs
 		c.rest ^= pure.rest
 		c.flows--
@@ -116,8 +120,8 @@ func (t *Table) borrow(k Key, guess uint32) {
 
 // FlowsDone reports whether every flow is out.
 func (t *Table) FlowsDone() bool {
-	for i := range t.work.cells {
-		if c := &t.work.cells[i]; c.flows != 0 || c.addrs != 0 || c.rest&telemetry.FlowMask != 0 {
+	for i := range t.work.v {
+		if c := &t.work.v[i]; c.flows != 0 || c.addrs != 0 || c.rest&telemetry.FlowMask != 0 {
 			return false
 		}
 	}
@@ -131,7 +135,7 @@ func (t *Table) Done() bool {
 	if !t.FlowsDone() || t.foreign {
 		return false
 	}
-	return !slices.ContainsFunc(t.work.cells, func(c cell) bool { return c.packets != 0 })
+	return !slices.ContainsFunc(t.work.v, func(c cell) bool { return c.packets != 0 })
 }
 
 // Find returns the record of a flow.
@@ -161,7 +165,7 @@ func Network(tables []*Table, near [][]int, hops func(i int, k Key) []int) {
 				}
 				for _, j := range others {
 					o := tables[j]
-					if _, out := o.index[r.Key]; out || o.FlowsOut() || !o.work.Has(r.Key) {
+					if _, out := o.index[r.Key]; out || o.FlowsOut() || !o.original.Has(r.Key) {
 						continue
 					}
 					o.borrow(r.Key, r.Packets)

@@ -86,13 +86,13 @@ func TestRepeatedPackets(t *testing.T) {
 		for range 1000 {
 			f.Update(k, Traffic{Packets: 1})
 		}
-		cells, set := 0, math.Round(f.Occupancy()*4096)
+		cells, set := 0, math.Round(f.Image().Occupancy()*4096)
 		for _, c := range f.cells {
 			if c.flows == 1 && c.packets == 1000 {
 				cells++
 			}
 		}
-		if cells != 4 || set > 8 || set < 1 || f.Flows != 1 || f.Packets != 1000 || !f.Has(k) {
+		if cells != 4 || set > 8 || set < 1 || f.Flows != 1 || f.Packets != 1000 || !f.Image().Has(k) {
 			t.Errorf("blocked %t: %d cells, %v bits, %d flows", blocked, cells, set, f.Flows)
 		}
 		f.Reset()
@@ -532,7 +532,7 @@ func TestBlockedFilter(t *testing.T) {
 	f, _ := filled(r, Fixed(1000, Alone, 3), 1000)
 	wrong := 0
 	for range 1_000_000 {
-		if f.Has(random(r)) {
+		if f.Image().Has(random(r)) {
 			wrong++
 		}
 	}

@@ -128,13 +128,19 @@ const (
 // each flow, and a filter that fails a tenth as often as the table (1 %).
 func Sizing(n int, d Decoder) Params {
 	bits, k := FilterBits(n, 1e-3)
+	return Params{FilterBits: uint32(math.Ceil(bits)), FilterHashes: uint8(k), Cells: cellsFor(n, d), CellHashes: sizedHashes}
+}
+
+// sizedHashes is how many cells a flow has in tables that are sized for flows.
+const sizedHashes = 4
+
+// cellsFor is how many cells n flows need.
+func cellsFor(n int, d Decoder) uint32 {
 	per := singleCells(n)
 	if d == Helped {
 		per = networkCells
 	}
-	p := Params{FilterBits: uint32(math.Ceil(bits)), FilterHashes: uint8(k), CellHashes: 4}
-	p.Cells = (uint32(math.Ceil(per*float64(n))) + 3) / 4 * 4
-	return p
+	return (uint32(math.Ceil(per*float64(n))) + sizedHashes - 1) / sizedHashes * sizedHashes
 }
 
 // NetFlowBytes is an ideal NetFlow's memory for n flows, in which nothing ever
@@ -145,7 +151,5 @@ func NetFlowBytes(n int) float64 { return 25 * float64(n) }
 // a filter of 64 bits for each flow in blocks of a cache line, which tells all of
 // them from each other but for one table of a thousand.
 func Fixed(n int, d Decoder, seed uint64) Params {
-	p := Sizing(n, d)
-	p.FilterBits, p.FilterHashes, p.Blocked, p.Seed = uint32(64*n+511)&^511, 8, true, seed
-	return p
+	return Params{FilterBits: uint32(64*n+511) &^ 511, FilterHashes: 8, Blocked: true, Cells: cellsFor(n, d), CellHashes: sizedHashes, Seed: seed}
 }

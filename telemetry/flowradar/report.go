@@ -20,9 +20,10 @@ type Report struct {
 	Slots    uint32 // that it covers: more than 1 where nobody took reports in time
 	Packets  uint64 // of flows
 	Bytes    uint64
-	Other    uint64 // frames that are of no flow: not IP
-	Encoded  *Flowset
-	Exact    *Exact // one of both may be nil
+	Other    uint64   // frames that are of no flow: not IP
+	Encoded  *Flowset // of a node
+	Image    *Image   // of a collector, in its place
+	Exact    *Exact   // either may be nil
 }
 
 // Reset empties a report that its node gets back.
@@ -48,8 +49,7 @@ const (
 	hasExact    = 1 << 1
 )
 
-// What Parse takes at most: a report must not make a collector reserve more memory
-// than the tables of a switch have.
+// What Parse takes at most: larger tables no switch has.
 const (
 	maxWireCells  = 1 << 21
 	maxWireFilter = 1 << 27
@@ -144,23 +144,6 @@ func ParseHeader(b []byte) (*Report, error) {
 	return r, nil
 }
 
-// cellMemory is what a cell takes in memory, in bytes.
-const cellMemory = 32
-
-// TableBytes is how much memory Parse reserves for the encoded table of a report, which
-// may be far more than the report has bytes: an empty table is written in a few.
-func TableBytes(b []byte) int {
-	if len(b) < headerBytes+8 || b[3]&hasEncoded == 0 {
-		return 0
-	}
-	be := binary.BigEndian
-	filter, cells := be.Uint32(b[headerBytes:]), be.Uint32(b[headerBytes+4:])
-	if filter > maxWireFilter || cells > maxWireCells {
-		return 0 // Parse refuses it
-	}
-	return int(filter)/8 + int(cells)*cellMemory
-}
-
 // Parse reads the wire form of a report.
 func Parse(b []byte) (*Report, error) {
 	r, err := ParseHeader(b)
@@ -219,26 +202,27 @@ func (r *reader) encoded(out *Report) error {
 	if p.Cells > maxWireCells || p.FilterBits > maxWireFilter {
 		return fmt.Errorf("%w: %d cells and a filter of %d bits, at most %d and %d are taken", ErrReport, p.Cells, p.FilterBits, maxWireCells, maxWireFilter)
 	}
-	f := New(p)
-	f.Packets, f.Flows = r.u64(), r.u64()
-	readRuns(r, f.filter, func(w *uint64) { *w = r.u64() })
-	readRuns(r, f.cells, func(c *cell) {
-		*c = cell{addrs: r.u64(), rest: r.u64(), packets: r.u32(), flows: int32(r.u32()), bytes: r.u64()}
+	m := newImage(p, len(r.b))
+	m.Packets, m.Flows = r.u64(), r.u64()
+	r.runs((p.FilterBits+63)/64, func(i uint32) { m.set(i, r.u64()) })
+	r.runs(p.Cells, func(i uint32) {
+		m.cells.v[m.cells.entry(i)] = cell{addrs: r.u64(), rest: r.u64(), packets: r.u32(), flows: int32(r.u32()), bytes: r.u64()}
 	})
-	out.Encoded = f
+	out.Image = m
 	return nil
 }
 
-func readRuns[T any](r *reader, v []T, one func(*T)) {
-	for i := uint64(0); i < uint64(len(v)) && !r.bad; {
+// runs has those of size entries read that are not zero.
+func (r *reader) runs(size uint32, one func(i uint32)) {
+	for i := uint64(0); i < uint64(size) && !r.bad; {
 		zeros, n := r.uvarint(), r.uvarint()
-		left := uint64(len(v)) - i
+		left := uint64(size) - i
 		if zeros > left || n > left-zeros || zeros+n == 0 {
 			r.bad = true
 			return
 		}
 		for i += zeros; n > 0 && !r.bad; n-- {
-			one(&v[i])
+			one(uint32(i))
 			i++
 		}
 	}

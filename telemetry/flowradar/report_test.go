@@ -3,6 +3,7 @@ package flowradar
 import (
 	"errors"
 	"reflect"
+	"runtime"
 	"testing"
 
 	"gswitch/frame"
@@ -35,7 +36,7 @@ func TestReportsOnTheWire(t *testing.T) {
 		if n == 0 && len(b) > 200 {
 			t.Errorf("nothing takes %d bytes", len(b))
 		}
-		if !reflect.DeepEqual(got.Encoded, r.Encoded) || got.Exact.Len() != n || got.Packets != r.Packets || got.Slot != 9 || got.Node != 3 || got.To != r.To {
+		if !reflect.DeepEqual(whole(got.Image), r.Encoded) || got.Exact.Len() != n || got.Packets != r.Packets || got.Slot != 9 || got.Node != 3 || got.To != r.To {
 			t.Fatalf("%d flows: %+v", n, got)
 		}
 		for i := range n {
@@ -56,6 +57,76 @@ func TestReportsOnTheWire(t *testing.T) {
 	}
 }
 
+// whole is the flowset that an image is of.
+func whole(m *Image) *Flowset {
+	f := New(m.Params)
+	f.Packets, f.Flows = m.Packets, m.Flows
+	for w := range f.filter {
+		f.filter[w] = m.word(uint32(w))
+	}
+	for i, c := range m.cells.v {
+		f.cells[m.cells.place(uint32(i))] = c
+	}
+	return f
+}
+
+// What a report takes goes by its bytes, whatever table it announces, and the same comes
+// out of it as of the table itself, with flows of others that were never there, too.
+func TestLittleOfALargeTable(t *testing.T) {
+	for _, c := range []struct {
+		p     Params
+		flows int
+		least int // of the bytes of the table, for each of the report
+	}{
+		{Params{FilterBits: 1 << 27, FilterHashes: 8, Cells: 1 << 21, CellHashes: 4, Blocked: true, Seed: 5}, 0, 500_000},
+		{Params{FilterBits: 1 << 27, FilterHashes: 8, Cells: 1 << 21, CellHashes: 4, Blocked: true, Seed: 5}, 100, 2000},
+		{Params{FilterBits: 1 << 27, FilterHashes: 8, Cells: 1 << 21, CellHashes: 4, Seed: 5}, 100, 2000},
+		{Params{FilterBits: 1 << 16, FilterHashes: 8, Cells: 1200, CellHashes: 4, Blocked: true, Seed: 5}, 1000, 1},
+	} {
+		f, truth := filled(generator(11), c.p, c.flows)
+		b := (&Report{Slots: 1, Encoded: f}).Append(nil)
+		if n := (len(f.filter)*8 + len(f.cells)*cellMemory) / len(b); n < c.least {
+			t.Fatalf("the table has %d bytes for each of the report, at least %d are wanted", n, c.least)
+		}
+		took := ^uint64(0)
+		var table *Table
+		for range 3 { // others may take memory meanwhile
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r, err := Parse(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			table = r.Image.Single()
+			runtime.ReadMemStats(&after)
+			took = min(took, after.TotalAlloc-before.TotalAlloc)
+		}
+		if most := uint64(4096 + 16*len(b)); took > most {
+			t.Errorf("a report of %d bytes takes %d to decode, at most %d are wanted", len(b), took, most)
+		}
+		want := Single(f)
+		same := func() {
+			t.Helper()
+			if !reflect.DeepEqual(table.Records, want.Records) || table.Done() != want.Done() || table.FlowsDone() != want.FlowsDone() {
+				t.Errorf("%d flows: %d records, want %d; done %t, want %t", c.flows, len(table.Records), len(want.Records), table.Done(), want.Done())
+			}
+			for k := range truth {
+				if !table.original.Has(k) {
+					t.Fatalf("the filter does not know %v", k)
+				}
+			}
+		}
+		same()
+		for _, x := range []*Table{table, want} {
+			x.borrow(random(generator(12)), 7)
+		}
+		same()
+		if s, w := Counters(table), Counters(want); s != w {
+			t.Errorf("%d flows: counters %+v, want %+v", c.flows, s, w)
+		}
+	}
+}
+
 // Reports of anything are refused or decode, in the memory that their length allows.
 func FuzzParse(f *testing.F) {
 	small := Params{FilterBits: 512, FilterHashes: 4, Cells: 30, CellHashes: 3, Seed: 3, Blocked: true}
@@ -67,10 +138,14 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r.Encoded != nil && r.Encoded.Cells+r.Encoded.FilterBits > 1<<16 {
+		if r.Image != nil && r.Image.Cells+r.Image.FilterBits > 1<<16 {
 			return
 		}
-		if again, err := Parse(r.Append(nil)); err != nil || !reflect.DeepEqual(again, r) {
+		sent := *r
+		if r.Image != nil {
+			sent.Encoded, sent.Image = whole(r.Image), nil
+		}
+		if again, err := Parse(sent.Append(nil)); err != nil || r.Image != nil && !reflect.DeepEqual(whole(again.Image), sent.Encoded) || !reflect.DeepEqual(again.Exact, r.Exact) {
 			t.Fatalf("%+v is read again as %+v, %v", r, again, err)
 		}
 		c := NewCollector([]Node{{ID: r.Node, Shards: 1}}, 0)

@@ -87,7 +87,7 @@ func TestSlots(t *testing.T) {
 	if len(v) != 3 || v[0].Slot != first || v[1].Slot != first+1 || v[2].Packets != 0 || v[0].Node != 7 || v[0].To != frame.Time(first+1)*slot || v[1].From != v[0].To {
 		t.Fatalf("%d reports: %+v", len(v), *v[0])
 	}
-	table := flowradar.Single(v[0].Encoded)
+	table := v[0].Image.Single()
 	if !table.Done() || len(table.Records) != 9 || v[0].Exact.Len() != 9 || v[0].Packets != 90 {
 		t.Fatalf("%d and %d flows of 9, %d packets of 90", len(table.Records), v[0].Exact.Len(), v[0].Packets)
 	}
