@@ -2,6 +2,7 @@ package point
 
 import (
 	"bytes"
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -100,6 +101,39 @@ func TestCopies(t *testing.T) {
 	}
 	if h := counted(r, "watch_matched_packets_total"); len(h) != 1 || h["e syn"] != 1 {
 		t.Errorf("%v", h)
+	}
+}
+
+// The debug bit has packets copied of whoever may ask for traces, within tunnels, too. A
+// host outside that sets it in all that it sends takes nothing of the session's rate:
+// its packets are counted alone, and copied for other rules as ever.
+func TestWhoMayAskForTraces(t *testing.T) {
+	marked := wt.IPv4With(func(f *wire.IPv4Fields) { f.ID, f.TOS = 0x1c46, mirror.DebugDSCP<<2 })
+	from := func(src string, flags uint8, outer ...wt.Layer) []byte {
+		layers := append([]wt.Layer{eth}, outer...)
+		return wt.Frame(append(layers, wt.IPv4(src, "10.0.1.2", marked), wt.TCP(wire.TCPFields{SrcPort: 40000, DstPort: 80, Flags: flags}), wt.Zeros(40))...)
+	}
+	cfg := router(t, "sessions: [{name: e, to: 10.0.2.9, rate: 1Mbps, burst: 2000B, everflow: {sample: 0, debug_from: [10.0.0.0/30, 10.9.0.0/24]}}]")
+	r := st.New(t, cfg)
+	for range 100 {
+		r.In(0, from("10.0.0.200", wire.TCPAck))
+	}
+	if n := len(r.Out(2)); n != 0 {
+		t.Fatalf("%d copies of packets that nobody may ask for", n)
+	}
+	r.In(0, from("10.0.0.1", wire.TCPAck), from("10.9.0.1", wire.TCPAck), from("10.0.0.200", wire.TCPSyn), from("10.9.0.1", wire.TCPAck, wt.IPv4("10.0.0.200", "10.0.1.2")))
+	if n := len(r.Out(2)); n != 4 {
+		t.Errorf("%d copies, want 4", n)
+	}
+	want := map[string]float64{"e debug": 1, "e debug-2": 2, "e debug-all": 104, "e syn": 1}
+	if got := counted(r, "watch_matched_packets_total"); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if n := counted(r, "watch_lost_copies_total"); len(n) != 0 {
+		t.Errorf("the flood took the rate: %v", n)
+	}
+	if _, err := parse(router(t, ""), "sessions: [{name: e, to: 10.0.2.9, everflow: {debug_from: [\"2001:db8::/32\"]}}]"); err == nil || !strings.Contains(err.Error(), "debug_from[0]") {
+		t.Errorf("a network of IPv6: %v", err)
 	}
 }
 

@@ -47,7 +47,8 @@ type Session struct {
 
 // Everflow are the parameters of its rules.
 type Everflow struct {
-	Sample *int `yaml:"sample" range:"0,16" default:"10" doc:"One in 2^sample packets, by the identification, so that every switch takes the same; 0: none but those of the other rules."`
+	Sample *int           `yaml:"sample" range:"0,16" default:"10" doc:"One in 2^sample packets, by the identification, so that every switch takes the same; 0: none but those of the other rules."`
+	From   []netip.Prefix `yaml:"debug_from" doc:"IPv4 networks whose packets are copied for their debug bit: of whoever may ask for traces, probers among them. The bit of others is counted alone. Of everybody if left out."`
 }
 
 var formats = map[string]mirror.Format{"erspan3": mirror.ERSPAN3, "erspan2": mirror.ERSPAN2, "gre": mirror.GRE, "sflow": mirror.SFlow}
@@ -149,11 +150,26 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 	if cfg.PFC.Mode != 0 && cfg.PFC.Classes>>s.Class&1 != 0 {
 		return fail(".class", "class %d is lossless: copies would pause those who are watched; choose one that is not in pfc.classes", s.Class)
 	}
-	from := len(c.Rules)
+	from, counted := len(c.Rules), uint64(0) // counted are rules of which nothing is copied
 	if s.Everflow != nil {
 		for _, r := range mirror.Default(uint8(*s.Everflow.Sample), 0)[1:] { // without that about copies
 			if r.Name == "sample" && *s.Everflow.Sample == 0 {
 				continue
+			}
+			if r.DSCP == mirror.DebugDSCP && len(s.Everflow.From) > 0 {
+				for k, net := range s.Everflow.From {
+					admitted := r
+					admitted.Src = net
+					if admitted.Name = s.Name + "/debug"; k > 0 {
+						admitted.Name += "-" + strconv.Itoa(k+1)
+					}
+					if _, err := mirror.NewClassifier([]mirror.Rule{admitted}); err != nil {
+						return fail(fmt.Sprintf(".everflow.debug_from[%d]", k), "%w", err)
+					}
+					c.Rules = append(c.Rules, admitted)
+				}
+				counted = 1 << len(c.Rules)
+				r.Name += "-all"
 			}
 			r.Name = s.Name + "/" + r.Name
 			c.Rules = append(c.Rules, r)
@@ -176,7 +192,7 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 		c.Rules = append(c.Rules, r)
 	}
 	for k := from; k < len(c.Rules) && k < mirror.MaxRules; k++ {
-		o.Rules |= 1 << k
+		o.Rules |= 1 << k &^ counted
 	}
 	for k, name := range s.Drops {
 		if err := o.Drops.add(name); err != nil {
