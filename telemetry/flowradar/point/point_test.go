@@ -127,6 +127,55 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
+// A host that sends ever new flows fills the tables of its slot, for others, too: those
+// that come later are not told by themselves then. What is not told is counted, packets of
+// all are, no flow is made up, and the next slot is whole.
+func TestOneHostFillsTheTables(t *testing.T) {
+	const flood = 2000
+	r := begin(t, with(st.Star(), options("both", 64)))
+	other := wt.Frame(wt.Eth(st.HostMAC(1), st.HostMAC(2)), wt.IPv4("10.0.0.2", "10.0.0.1"), wt.UDP(9, 9), wt.Zeros(100))
+	for i := range flood {
+		r.In(0, datagram(1+i))
+		r.Advance(1)
+		r.Out(1)
+		r.Out(2)
+	}
+	quiet := func() {
+		r.In(1, other)
+		r.Advance(1)
+		r.Out(0)
+		r.Out(2)
+	}
+	quiet()
+	r.Advance(slot)
+	quiet()
+	r.Advance(slot)
+	v := reports(t, r)
+	if len(v) != 2 {
+		t.Fatalf("%d reports", len(v))
+	}
+	full, next := v[0], v[1]
+	if full.Packets != flood+1 || full.Exact.Len() != 4*64 || full.Exact.Overflow != flood+1-4*64 || full.Image.Flows < 10*64 {
+		t.Errorf("%d packets, %d entries, %d packets that found the table full, %d flows", full.Packets, full.Exact.Len(), full.Exact.Overflow, full.Image.Flows)
+	}
+	if n := r.Switch.Nodes[0].Feature(Name).(*Point).sum[overflows]; n != full.Exact.Overflow {
+		t.Errorf("the counter says %d, the report %d", n, full.Exact.Overflow)
+	}
+	table := full.Image.Single()
+	if table.FlowsDone() {
+		t.Error("a table of 64 flows tells 2000")
+	}
+	for _, x := range table.Records {
+		if port := uint16(x.Rest >> 24); x.Src() != 0x0a000001 && x.Src() != 0x0a000002 || x.Src() == 0x0a000001 && (port == 0 || port > flood) {
+			t.Errorf("%v was never there", x.Key)
+		}
+	}
+	table = next.Image.Single()
+	if !table.Done() || len(table.Records) != 1 || table.Records[0].Packets != 1 || next.Exact.Len() != 1 || next.Exact.Overflow != 0 {
+		t.Errorf("the slot behind it: %+v, %d entries", table.Records, next.Exact.Len())
+	}
+}
+
 // What the switch says of its own, such as that a time to live ran out, is no packet of
 // a flow.
 func TestOwnPackets(t *testing.T) {

@@ -252,6 +252,43 @@ func TestMetersAllocateNothing(t *testing.T) {
 	}
 }
 
+// Each link has digests of its own: one of which a host loses more than its digest names
+// tells how many these are, and takes nothing from what others name.
+func TestFullDigestIsOfItsLink(t *testing.T) {
+	const flood, few = 1000, 3 // the first is far more than 400 cells can name
+	r := st.New(t, metered(1, 1, 2))
+	metersOf(r).Reports().Take()
+	to := func(station, i int) []byte {
+		return wt.Frame(wt.Eth(st.HostMAC(station), st.HostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2", wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = uint16(i) })), wt.UDP(1000, 2000), wt.Zeros(100))
+	}
+	for i := range flood + few {
+		station := 2
+		if i >= flood {
+			station = 3
+		}
+		r.In(0, to(station, i))
+		r.Advance(1)
+		r.Out(1)
+		r.Out(2)
+	}
+	r.Advance(batch)
+	r.Advance(batch)
+	got := map[uint16]lossradar.Decoded{}
+	for x, out := metersOf(r).Reports().Take(); x != nil; x, out = metersOf(r).Reports().Take() {
+		if !x.Meter.Down && x.Packets() > 0 {
+			got[x.Meter.Port] = x.Clone().Decode() // as where nothing arrived
+		}
+		x.Reset()
+		out.Return(x)
+	}
+	if d := got[1]; d.Net != flood || d.Complete() || len(d.Lost) > flood/2 {
+		t.Errorf("of the full digest: %d lost, %d named, %d cells left", d.Net, len(d.Lost), d.Residual)
+	}
+	if d := got[2]; d.Net != few || !d.Complete() || len(d.Lost) != few {
+		t.Errorf("beside it: %d lost, %d named, %d cells left", d.Net, len(d.Lost), d.Residual)
+	}
+}
+
 // tag is a frame with a tag before it.
 func tag(b []byte) []byte {
 	return append(append(append([]byte(nil), b[:12]...), 0x88, 0xb6, 0x40, 1, 0, 0, 0, 1), b[12:]...)
