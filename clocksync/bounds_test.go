@@ -22,8 +22,14 @@ type line struct {
 	flying []flight
 	busy   bool // whether the machine is
 	lie    func(by int, f *wire.PTPFields)
+	ring   bool         // the last one has a link to the first
+	cut    map[int]bool // links, by the node below
+	dead   map[int]bool // nodes
 	eps    []frame.Time // samples of the last one
 	broken int
+	// Of all of them.
+	samples     int
+	worst, most frame.Time
 }
 
 type flight struct {
@@ -50,7 +56,18 @@ const lineInterval = 10 * frame.Millisecond
 // newLine has links that are slower upwards. hop is what each adds; 0: that is measured.
 func newLine(t *testing.T, seed uint64, hop units.Duration) *line {
 	l := &line{r: rand.New(rand.NewPCG(seed, 18)), busy: true}
-	for i := range 4 {
+	l.add(t, 4, hop, func(i int, o *Options) {
+		if i == 0 {
+			o.Root, o.Accept, o.EpsBase, o.EpsBackup = true, NoPort, 0, 0
+		}
+		o.Transmit.Add(1)
+	})
+	return l
+}
+
+// add makes n nodes. place says whom each of them follows.
+func (l *line) add(t *testing.T, n int, hop units.Duration, place func(i int, o *Options)) {
+	for i := range n {
 		l.ppm = append(l.ppm, frame.Time(l.r.IntN(201)-100))
 		l.links = append(l.links, [2]frame.Time{frame.Time(l.r.IntN(5000)), frame.Time(l.r.IntN(20000))})
 		n := NewInstance(wire.MAC{2, byte(i)}, func(port int, f *wire.PTPFields) bool { l.send(i, port, f); return true })
@@ -59,32 +76,31 @@ func newLine(t *testing.T, seed uint64, hop units.Duration) *line {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i == 0 {
-			o.Root, o.Accept, o.EpsBase, o.EpsBackup = true, NoPort, 0, 0
-		}
-		o.Transmit.Add(1)
+		place(i, &o)
 		if err := n.Configure(0, o); err != nil {
 			t.Fatal(err)
 		}
 		l.nodes = append(l.nodes, n)
 	}
 	for i, n := range l.nodes {
-		n.Use(l.local(i), 0, i > 0)
-		n.Use(l.local(i), 1, i < len(l.nodes)-1)
+		n.Use(l.local(i), 0, l.ring || i > 0)
+		n.Use(l.local(i), 1, l.ring || i < len(l.nodes)-1)
 	}
-	return l
 }
 
 // send puts a message into the link to the neighbour above (port 0) or below.
 func (l *line) send(by, port int, f *wire.PTPFields) {
-	to, delay := by+1, frame.Time(0)
+	to, link := by+1, by+1
 	if port == 0 {
-		to = by - 1
+		to, link = by-1, by
 	}
-	if to < 0 || to == len(l.nodes) {
+	if l.ring {
+		to, link = (to+len(l.nodes))%len(l.nodes), link%len(l.nodes)
+	}
+	if to < 0 || to == len(l.nodes) || l.cut[link] || l.dead[by] {
 		return
 	}
-	delay = l.links[max(by, to)][1-port]
+	delay := l.links[link][1-port]
 	b := make([]byte, wire.MaxPTP)
 	b = b[:f.Encode(b)]
 	l.nodes[by].Departs(l.local(by), port, b)
@@ -121,23 +137,39 @@ func (l *line) run(until frame.Time) {
 			}
 			l.flying = slices.Delete(l.flying, k, k+1)
 			k--
+			if l.dead[x.to] {
+				continue
+			}
 			now := l.local(x.to)
 			l.nodes[x.to].Receive(now, now-(l.now-x.came)*998/1000, 0, true, x.port, x.b)
 		}
 		for i, n := range l.nodes {
-			n.Advance(l.local(i))
+			if !l.dead[i] {
+				n.Advance(l.local(i))
+			}
 		}
 		if l.now%(100*frame.Microsecond) != 0 {
 			continue
 		}
-		truth := l.nodes[0].At(l.local(0))
-		for i, n := range l.nodes[1:] {
-			eps, off := n.Uncertainty(l.local(i+1)), n.At(l.local(i+1))-truth
-			if eps != Forever && max(off, -off) > eps {
+		l.sample()
+	}
+}
+
+// sample holds each clock against the root that it follows, though that may have failed.
+func (l *line) sample() {
+	for i, n := range l.nodes {
+		_, id, _ := n.Place()
+		root := slices.IndexFunc(l.nodes, func(x *Instance) bool { return x.Identity() == id })
+		eps := n.Uncertainty(l.local(i))
+		if i == len(l.nodes)-1 {
+			l.eps = append(l.eps, eps)
+		}
+		if eps != Forever && !l.dead[i] {
+			off := n.At(l.local(i)) - l.nodes[root].At(l.local(root))
+			l.samples++
+			l.worst, l.most = max(l.worst, off, -off), max(l.most, eps)
+			if max(off, -off) > eps {
 				l.broken++
-			}
-			if i == len(l.nodes)-2 {
-				l.eps = append(l.eps, eps)
 			}
 		}
 	}
