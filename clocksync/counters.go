@@ -27,6 +27,7 @@ var counters = []feature.Counter{
 		Values: []string{"timeout", "invalid", "elected", "evicted"}},
 	{Name: "clock_gaps_total", Help: "Times that no sync message of the root was received for longer than one lost message explains, or, where everybody sends by a timer, for as long or until a controller acts."},
 	{Name: "clock_impacted_seconds_total", Help: "The length of these times together."},
+	{Name: "clock_second_root_total", Help: "Messages by any port that name another root than the one that is followed, by the same plan, or by another one for longer than a plan takes to come to all."},
 }
 
 // Read calls emit with what was counted, by the index in Counters.
@@ -45,4 +46,5 @@ func (n *Instance) Read(now frame.Time, emit func(counter int, value float64, la
 	}
 	emit(5, float64(c.Gaps))
 	emit(6, c.Impacted.Seconds())
+	emit(7, float64(c.SecondRoot))
 }

@@ -145,6 +145,7 @@ type Counts struct {
 	Early       uint64     // that came sooner behind another than any root sends
 	OtherRoot   uint64     // of an earlier plan, or of another root than the one before
 	Invalid     uint64     // that were further from the clock than its uncertainty
+	SecondRoot  uint64     // by any port, that name another root than the one that is followed
 	Sent        uint64     // times that messages were sent, to all ports of Transmit
 	FlipTimeout uint64     // turned to the second parent at a timeout, or as the backup root to the other one
 	FlipInvalid uint64     // for messages that cannot be
@@ -185,6 +186,7 @@ type Device struct {
 	waits        bool // waiting waits for an answer of the parent
 	waiting      Message
 	wrongAnswers int // in a row
+	rivals       rivals
 	delays       [MaxPorts]Delay
 }
 
@@ -263,6 +265,9 @@ const invalidInARow = 2
 // Transmit now: that, and the root's timer, is the only reason to send. Delay of the
 // port must be known.
 func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool) {
+	if m.Root != d.rootID && (d.root || d.following) {
+		d.rival(stamp, &m)
+	}
 	delay, known := d.delays[port&(MaxPorts-1)].Value()
 	switch {
 	case d.root || d.evicted || port != d.accept || !known && !d.cfg.Measured:

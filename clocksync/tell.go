@@ -7,7 +7,8 @@ import (
 
 // Tell implements feature.Timekeeper.
 func (n *Instance) Tell(now int64) feature.Time {
-	t := feature.Time{Time: int64(n.At(frame.Time(now))), Eps: -1, Drift: n.drift, State: uint8(n.State()), Epoch: n.epoch, Root: n.rootID}
+	t := feature.Time{Time: int64(n.At(frame.Time(now))), Eps: -1, Drift: n.drift, State: uint8(n.State()), Epoch: n.epoch, Root: n.rootID,
+		SecondRoots: n.Counts.SecondRoot, Rival: n.rivals.last}
 	if eps := n.Uncertainty(frame.Time(now)); eps != Forever {
 		t.Eps = int64(eps)
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -44,27 +45,48 @@ func OpenClockPage(log *slog.Logger, e *dataplane.Engine, worker int, path strin
 	}
 	p := &ClockPage{w: w, stop: make(chan struct{})}
 	p.done.Go(func() {
+		var r rival
+		var tick time.Time
+		var now frame.Time
+		var tells feature.Time
 		t := time.NewTicker(pagePeriod)
 		defer t.Stop()
 		for {
 			select {
 			case <-p.stop:
 				return
-			case <-t.C:
+			case tick = <-t.C:
 			}
-			var m clocktime.Image
-			if err := e.Worker(worker).Do(func(now frame.Time) { m = image(e, c, now) }); err != nil {
+			if err := e.Worker(worker).Do(func(at frame.Time) { now, tells = at, c.Tell(int64(at)) }); err != nil {
 				return
 			}
+			m := image(e, tells, now)
 			w.Write(&m)
+			r.look(log, path, tick, &tells)
 		}
 	})
 	return p
 }
 
-// image is what a clock says now.
-func image(e *dataplane.Engine, c feature.Timekeeper, now frame.Time) clocktime.Image {
-	t := c.Tell(int64(now))
+// rival is what the log was told of a second root.
+type rival struct {
+	messages uint64
+	said     time.Time
+}
+
+// look tells the log of a second root, and each minute for as long as there is one. How
+// often it said so is in the counters.
+func (r *rival) look(log *slog.Logger, page string, now time.Time, t *feature.Time) {
+	if t.SecondRoots > r.messages && (r.said.IsZero() || now.Sub(r.said) >= time.Minute) {
+		log.Warn("another clock claims to be the root: look for two documents with a root, two controllers, or a host that lies",
+			"page", page, "root", fmt.Sprintf("%016x", t.Root), "other", fmt.Sprintf("%016x", t.Rival), "messages", t.SecondRoots)
+		r.said = now
+	}
+	r.messages = t.SecondRoots
+}
+
+// image is what a clock says at an instant of the nodes.
+func image(e *dataplane.Engine, t feature.Time, now frame.Time) clocktime.Image {
 	at, within := e.Monotonic(now)
 	if t.Eps >= 0 {
 		t.Eps += within

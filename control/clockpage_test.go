@@ -1,7 +1,11 @@
 package control
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -42,7 +46,7 @@ func TestImageOfClock(t *testing.T) {
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &behind); err != nil {
 		t.Fatal(err)
 	}
-	m := image(e, fixed{feature.Time{Time: 100, Eps: 3, Drift: 9, State: 2, Epoch: 4, Root: 5}}, now)
+	m := image(e, feature.Time{Time: int64(now) + 100, Eps: 3, Drift: 9, State: 2, Epoch: 4, Root: 5}, now)
 	if m.At < before.Nano() || m.At > behind.Nano() {
 		t.Errorf("now is %d, from %d to %d", m.At, before.Nano(), behind.Nano())
 	}
@@ -50,7 +54,31 @@ func TestImageOfClock(t *testing.T) {
 	if want := (clocktime.Image{At: m.At, Time: int64(now) + 100, Eps: 3 + within, Drift: 9, State: clocktime.Backup, Epoch: 4, Root: 5}); m != want || within <= 0 {
 		t.Errorf("%+v, want %+v", m, want)
 	}
-	if m = image(e, fixed{feature.Time{Eps: -1}}, now); m.Eps != -1 {
+	if m = image(e, feature.Time{Eps: -1}, now); m.Eps != -1 {
 		t.Errorf("a clock that was never set is uncertain by %d", m.Eps)
+	}
+}
+
+// Who reads the log hears of a second root at once, and each minute for as long as there is
+// one, however often that says so.
+func TestLogTellsOfSecondRoots(t *testing.T) {
+	var out bytes.Buffer
+	log, r := slog.New(slog.NewTextHandler(&out, nil)), rival{}
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	lines := func(seconds int, messages uint64) int {
+		r.look(log, "s1.clock", begin.Add(time.Duration(seconds)*time.Second), &feature.Time{Root: 1, SecondRoots: messages, Rival: 0xabc})
+		return strings.Count(out.String(), "\n")
+	}
+	for i, k := range []struct {
+		second   int
+		messages uint64
+		lines    int
+	}{{0, 0, 0}, {1, 1, 1}, {2, 900, 1}, {60, 901, 1}, {61, 902, 2}, {200, 902, 2}, {201, 903, 3}} {
+		if n := lines(k.second, k.messages); n != k.lines {
+			t.Errorf("%d: %d lines, want %d", i, n, k.lines)
+		}
+	}
+	if s := out.String(); !strings.Contains(s, "page=s1.clock root=0000000000000001 other=0000000000000abc messages=1") {
+		t.Error(s)
 	}
 }

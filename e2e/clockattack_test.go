@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -111,6 +112,19 @@ switches:
 		return nil
 	})
 	pagesAgree(t, d)
+	// Some of it claims to be the root.
+	eventually(t, "a second root is counted, shown and logged", func() error {
+		if n := clockCounter(d, "clock_second_root_total", ""); n < 10 {
+			return fmt.Errorf("%.0f messages", n)
+		}
+		if text := d.do("show", "clock"); !strings.Contains(text, "second root") {
+			return fmt.Errorf("show clock: %s", text)
+		}
+		if text := d.log.String(); !strings.Contains(text, "another clock claims to be the root") {
+			return fmt.Errorf("the log: %s", text)
+		}
+		return nil
+	})
 	eventually(t, "the second switch follows all the while", func() error {
 		if n := clockCounter(d, "clock_messages_total", "valid") - valid; n < 20 {
 			return fmt.Errorf("%.0f messages are valid since\n%s", n, d.do("show", "clock"))

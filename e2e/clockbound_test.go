@@ -116,8 +116,9 @@ switches:
 }
 
 // boundHolds reads the pages of a root and of clocks that follow it, the first one hop away,
-// the second two and so on, until each has said so many times what it knows. state, asked now
-// and then, fails where a daemon has ended.
+// the second two and so on, until each has said so many times what it knows: that holds all of
+// what the root's page says, which is its time to the few nanoseconds in which the two clocks
+// of the kernel are compared. state, asked now and then, fails where a daemon has ended.
 func boundHolds(t *testing.T, samples int, root *clocktime.Clock, followers []*clocktime.Clock, state func() string) {
 	t.Helper()
 	type seen struct {
@@ -143,7 +144,7 @@ func boundHolds(t *testing.T, samples int, root *clocktime.Clock, followers []*c
 				if err != nil || err2 != nil {
 					t.Fatal(err, err2)
 				}
-				if most < from || least > to {
+				if least < from || most > to {
 					t.Fatalf("%d hops away the root's time is from %d to %d, and is %d to %d: %+v, %+v", i+1, from, to, least, most, m, r)
 				}
 			}

@@ -9,6 +9,9 @@ type Time struct {
 	State uint8  // what the clock takes itself for, by the numbers of the feature
 	Epoch uint32 // of the plan that the root announces
 	Root  uint64 // identity of the root: two times can be compared if it is the same
+	// SecondRoots is how many messages named another root than that, and Rival the last one
+	// that was named. There must not be any.
+	SecondRoots, Rival uint64
 }
 
 // Timekeeper is implemented by the State of a feature that keeps synchronised time. now
