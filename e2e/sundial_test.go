@@ -11,8 +11,7 @@ import (
 )
 
 // A link fails, or the root while the temperature moves all frequencies, between nodes
-// that each have an oscillator of their own, on real frames; and both fail at the speed of
-// the machine, where the paper's times are a hundredfold. No clock is more wrong than it
+// that each have an oscillator of their own, on real frames. No clock is more wrong than it
 // says at any sample, whether or not the machine kept time. Where it did, the scenario's bands
 // hold; where it did not, time is dilated more, until it does.
 func TestSundialOnRealFrames(t *testing.T) {
@@ -25,7 +24,6 @@ func TestSundialOnRealFrames(t *testing.T) {
 	}{
 		{"real-frames", 1000, 20 * time.Microsecond, 1, [3]string{"before", "failing", "planned"}},
 		{"real-frames-root", 1000, 20 * time.Microsecond, 1, [3]string{"before", "failing", "behind"}},
-		{"real-time", 1, 100 * time.Microsecond, 2, [3]string{"before", "link", "before"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text, err := os.ReadFile("../scenarios/sundial/" + c.name + ".yaml")
@@ -54,6 +52,44 @@ func TestSundialOnRealFrames(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A link and the root fail at the speed of the machine, with messages each 10 ms: silence is
+// found 20.6 ms behind the last message, give or take 2 ms, a link's failure is behind 31 ms
+// and the root's behind 44 ms. Time is never dilated and no band is wider for it: a run in which
+// a worker was later than these bands have room for says nothing of them, and is done again.
+// No clock is more wrong than it says in any run, whether it counts or not.
+func TestSundialAtMachineSpeed(t *testing.T) {
+	const (
+		runs = 40
+		// The narrowest band is 1 ms beside what is expected, and the way of a message has four
+		// hops.
+		late = 200 * time.Microsecond
+	)
+	text, err := os.ReadFile("../scenarios/sundial/real-time.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := aScenario(t, "sundial", string(text))
+	for i := range runs {
+		r := sundialOnRealFrames(t, file, 1, 2)
+		g := r.Timing
+		if was := time.Duration(max(g.LateMax, g.TransitMax) * 1e9); !g.Valid || was > late {
+			t.Logf("run %d does not count: workers were late by up to %v", i, was)
+			continue
+		}
+		for _, k := range r.Checks {
+			t.Logf("%s: %v", k.Text, k.Got)
+			if !k.OK {
+				t.Errorf("%s: it is %v", k.Text, k.Got)
+			}
+		}
+		if g.Scale != 1 || len(r.Checks) < 8 {
+			t.Errorf("a scale of %v, %d expectations", g.Scale, len(r.Checks))
+		}
+		return
+	}
+	t.Skipf("the machine has other work: workers were later than %v in each of %d runs, so the times of failures were not measured", late, runs)
 }
 
 // sundialOnRealFrames runs a scenario at a scale, and asks of it what holds however late a
