@@ -149,7 +149,7 @@ func TestTimeout(t *testing.T) {
 		t.Fatal("turned early")
 	}
 	d.Advance(185 * us)
-	if d.Counts != (Counts{Valid: 1, Sent: 1, Ignored: 2, Invalid: 1, OtherRoot: 1, FlipTimeout: 1}) {
+	if d.Counts != (Counts{Valid: 1, Sent: 1, Ignored: 2, Invalid: 1, OtherRoot: 1, SecondRoot: 1, FlipTimeout: 1}) {
 		t.Errorf("%+v", d.Counts)
 	}
 }
