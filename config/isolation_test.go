@@ -20,6 +20,7 @@ import (
 )
 
 var isolationCases = flag.Int("isolation", 100, "random documents whose ports must be isolated")
+var longCases = flag.Int("isolation-long", 3, "the same, for 9 s each")
 
 // Ports a and b are the pair whose traffic is looked at, c and d those of two
 // strangers, e is where copies of packets go. Their stations are 1 to 5.
@@ -57,6 +58,10 @@ var queues = []string{
 
 var systems = []string{"", "rocc: {queues: [0]}", "qcn: {queues: [0]}", "hull: {queues: [0]}", "lossradar: {queues: [0], batch: 1ms, timeout: 200us, cells: 16}", "lstf: {queues: [0], write: size}"}
 
+// lineRate are the bytes of a step of 50 us by a link of 1 Gb/s, the pair's and the fastest of
+// the strangers'.
+const lineRate = 6250
+
 // behaviours are what the strangers send in a step of time, the first to the
 // second and back.
 var behaviours = []struct {
@@ -84,14 +89,14 @@ var behaviours = []struct {
 		return a, nil
 	}},
 	{"requests to all", func(rng *frame.Rand) (a, b [][]byte) {
-		for range 16 { // as many as leave room on the pair's links
+		for range 90 { // the whole of a link
 			mac := st.HostMAC(100 + int(rng.Uint32n(60_000)))
 			a = append(a, wt.Frame(wt.Eth(wire.BroadcastMAC, mac), wt.ARP(wire.ARPFields{Op: wire.ARPRequest, SenderMAC: mac, SenderIP: [4]byte{10, 0, byte(rng.Uint32n(256)), byte(rng.Uint32n(256))}, TargetIP: [4]byte{10, 0, 0, byte(rng.Uint32n(256))}})))
 		}
 		return a, times(4, udp(3, 4, 9, 1200))
 	}},
 	{"neighbour discovery", func(rng *frame.Rand) (a, b [][]byte) {
-		for range 8 { // multicast reaches the pair's links, too, and is to leave room there
+		for range 30 { // the whole of a link: multicast reaches the pair's, too
 			of, mac := wt.Addr6("fd00::"), st.HostMAC(100+int(rng.Uint32n(60_000)))
 			of[14], of[15] = byte(rng.Uint64()), byte(rng.Uint64())
 			from := of
@@ -133,6 +138,16 @@ var behaviours = []struct {
 			a = append(a, encoded(f.Encode))
 		}
 		return a, mutated(rng, a)
+	}},
+	{"floods at line rate, in any class", func(rng *frame.Rand) (a, b [][]byte) {
+		to := []wire.MAC{wire.BroadcastMAC, {1, 0, 0x5e, 1, 2, 3}, {0x33, 0x33, 0, 0, 0, 9}, st.HostMAC(65_000)}[rng.Uint32n(4)]
+		pcp, size := uint8(rng.Uint32n(8)), int(rng.Uint32n(1400))
+		for n := 0; n < lineRate; n += size + 70 {
+			f := tagged(4, 3, pcp, size)
+			copy(f, to[:])
+			a = append(a, f)
+		}
+		return a, a[:len(a)/2]
 	}},
 	{"neighbours that say who they are", func(rng *frame.Rand) (a, b [][]byte) {
 		for range 20 {
@@ -217,13 +232,28 @@ func mutated(rng *frame.Rand, frames [][]byte) (v [][]byte) {
 func document(rng *frame.Rand) string {
 	one := func(v []string) string { return v[rng.Uint32n(uint32(len(v)))] }
 	rates := []string{"1Mbps", "10Mbps", "100Mbps", "1Gbps"}
+	workers := []int{0, 0, 0, 0, 0}
+	if rng.Uint32n(3) == 0 {
+		for i := range workers {
+			workers[i] = int(rng.Uint32n(2))
+		}
+		workers[4] = 1 // there are two
+		workers[0] = 0
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "version: 1\nworkers: [{}, {}]\nswitches:\n  - name: s\n    mac: %v\n    ports:\n", st.SelfMAC)
-	fmt.Fprintf(&b, "      - {name: a, interface: a, workers: [0], rate: 1Gbps, faces: host}\n      - {name: b, interface: b, workers: [0], rate: 1Gbps, faces: host}\n")
-	for _, p := range []string{"c", "d"} {
-		fmt.Fprintf(&b, "      - {name: %s, interface: %s, workers: [0], rate: %s, faces: %s, qos: %s, min_frame: 14}\n", p, p, one(rates), one([]string{"host", "switch"}), p)
+	// The pair is bridged, or the switch routes between them.
+	var pair [2]string
+	if rng.Uint32n(4) == 0 {
+		pair = [2]string{", address: [10.1.0.254/24]", ", address: [10.2.0.254/24]"}
 	}
-	fmt.Fprintf(&b, "      - {name: e, interface: e, workers: [0], rate: %s}\n    qos:\n", one(rates))
+	for i, p := range []string{"a", "b"} {
+		fmt.Fprintf(&b, "      - {name: %s, interface: %s, workers: [%d], rate: 1Gbps, faces: host%s}\n", p, p, workers[i], pair[i])
+	}
+	for i, p := range []string{"c", "d"} {
+		fmt.Fprintf(&b, "      - {name: %s, interface: %s, workers: [%d], rate: %s, faces: %s, qos: %s, min_frame: 14}\n", p, p, workers[i+2], one(rates), one([]string{"host", "switch"}), p)
+	}
+	fmt.Fprintf(&b, "      - {name: e, interface: e, workers: [%d], rate: %s}\n    qos:\n", workers[4], one(rates))
 	for _, p := range []string{"c", "d"} {
 		fmt.Fprintf(&b, "      %s: {queues: [{queue: 0, %s}]", p, one(queues))
 		if s := one(systems); s != "" {
@@ -250,15 +280,28 @@ func made(text string) *vswitch.Config {
 	}
 	cfg := doc.Resolved().Switches[0].VSwitch(nil)
 	arena := frame.MustArena(1024, 2048, frame.DefaultHeadroom)
-	if _, err := vswitch.New(cfg, []*frame.Pool{frame.NewDepot(arena).NewPool(arena)}); err != nil {
+	depot := frame.NewDepot(arena)
+	var pools []*frame.Pool
+	for range workersOf(cfg) {
+		pools = append(pools, depot.NewPool(arena))
+	}
+	if _, err := vswitch.New(cfg, pools); err != nil {
 		return nil
 	}
 	return cfg
 }
 
+// workersOf is how many workers a switch runs on.
+func workersOf(cfg *vswitch.Config) (n int) {
+	for i := range cfg.Ports {
+		n = max(n, cfg.Ports[i].Worker+1)
+	}
+	return n
+}
+
 // isolated plays one random case: whatever the two strangers do to each other,
 // the pair's frames all arrive and its sender is not paused.
-func isolated(t *testing.T, seed uint64, count map[string]int) {
+func isolated(t *testing.T, seed uint64, steps uint32, step frame.Time, count map[string]int) {
 	rng := frame.NewRand(seed)
 	var cfg *vswitch.Config
 	for cfg == nil {
@@ -269,8 +312,20 @@ func isolated(t *testing.T, seed uint64, count map[string]int) {
 		}
 		t.Log(text)
 	}
-	r := st.NewOf(t, cfg, 1, 4096)
+	workers := workersOf(cfg)
+	if workers > 1 {
+		count["two workers"]++
+	}
+	routed := cfg.Ports[0].Addresses != nil
+	r := st.NewOf(t, cfg, workers, 4096)
+	if routed { // the switch asks for the receiver
+		count["routed"]++
+		r.In(1, wt.Frame(wt.Eth(st.SelfMAC, st.HostMAC(2)), wt.ARP(wire.ARPFields{Op: wire.ARPRequest, SenderMAC: st.HostMAC(2), SenderIP: [4]byte{10, 2, 0, 2}, TargetIP: [4]byte{10, 2, 0, 254}})))
+	}
 	for i := range uint16(5) { // all are known
+		if routed && i < 2 {
+			continue
+		}
 		r.In(i, udp(99, int(i)+1, 9, 20))
 		for range 2 { // a crossbar takes its time
 			for o := range uint16(5) {
@@ -282,15 +337,19 @@ func isolated(t *testing.T, seed uint64, count map[string]int) {
 	what := &behaviours[rng.Uint32n(uint32(len(behaviours)))]
 	count[what.name]++
 	size, slow := 20+int(rng.Uint32n(1000)), 1+rng.Uint32n(8)
+	mine, sender := udp(2, 1, 4791, size), st.HostMAC(1)
+	if routed {
+		mine, sender = wt.Frame(wt.Eth(st.SelfMAC, st.HostMAC(1)), wt.IPv4("10.1.0.1", "10.2.0.2"), wt.UDP(1, 4791), wt.Zeros(size)), st.SelfMAC
+	}
 	sent, arrived, paused := 0, 0, 0
-	const steps, rest, step = 200, 20, 50 * frame.Microsecond
-	for i := range uint32(steps + rest) { // the last ones for what waits
+	const rest = 400
+	for i := range steps + rest { // the last ones for what waits
 		if i < steps {
 			first, second := what.step(&rng)
 			r.In(2, first...)
 			r.In(3, second...)
 			n := 1 + int(rng.Uint32n(3))
-			r.In(0, times(n, udp(2, 1, 4791, size))...)
+			r.In(0, times(n, mine)...)
 			sent += n
 		}
 		for o := range uint16(5) {
@@ -299,7 +358,7 @@ func isolated(t *testing.T, seed uint64, count map[string]int) {
 			}
 			for _, f := range r.Out(o) {
 				switch e := wire.Ethernet(f); {
-				case o == 1 && e.Src() == st.HostMAC(1):
+				case o == 1 && e.Src() == sender && len(f) == len(mine):
 					arrived++
 				case o == 0 && e.EtherType() == wire.EtherTypeMACControl:
 					paused++
@@ -318,15 +377,31 @@ func isolated(t *testing.T, seed uint64, count map[string]int) {
 func TestIsolationOfSystems(t *testing.T) {
 	count := map[string]int{}
 	for seed := range uint64(*isolationCases) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { isolated(t, seed, count) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { isolated(t, seed, 200, 50*frame.Microsecond, count) })
 		if t.Failed() {
 			break
 		}
 	}
 	t.Logf("cases: %v", count)
+	for _, what := range []string{"two workers", "routed"} {
+		if *isolationCases >= 100 && count[what] == 0 {
+			t.Errorf("%s: not tried", what)
+		}
+	}
 	for i := range behaviours {
 		if n := behaviours[i].name; *isolationCases >= 100 && count[n] == 0 {
 			t.Errorf("%s was not tried", n)
+		}
+	}
+}
+
+// The same for 9 s, in which timers of all systems run out, addresses age and meters
+// are full and empty again and again.
+func TestIsolationLasts(t *testing.T) {
+	for seed := range uint64(*longCases) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { isolated(t, 1e6+seed, 9000, frame.Millisecond, map[string]int{}) })
+		if t.Failed() {
+			break
 		}
 	}
 }
