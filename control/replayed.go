@@ -29,8 +29,10 @@ type Replayed struct {
 	doc  *config.Config // in force, as it was written
 	conf *config.Switch // of this switch, with its defaults
 
-	fixed bool  // the configuration of Fix is in force: others are not adopted
-	epoch int64 // of the header
+	fixed bool // the configuration of Fix is in force: others are not adopted
+	// Of the header: no document says them, and each configuration has them.
+	epoch  int64
+	secret uint64
 }
 
 // Rebuild makes the switch of a record anew. It is a replay.Build.
@@ -43,14 +45,20 @@ func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
 	if r.doc, r.conf, err = r.made.config(r.name); err != nil {
 		return nil, err
 	}
-	c := r.conf.VSwitch(r.made.numbers())
-	c.Secret = h.Secret
-	c.Epoch, r.epoch = h.Epoch, h.Epoch
+	r.epoch, r.secret = h.Epoch, h.Secret
+	c := r.config(r.conf, r.made.numbers())
 	if r.Switch, err = vswitch.New(c, []*frame.Pool{pool}); err != nil {
 		return nil, err
 	}
 	r.Node = r.Switch.Nodes[0]
 	return r, nil
+}
+
+// config translates a document, with what the recorded switch had besides.
+func (r *Replayed) config(s *config.Switch, numbers map[string]int) *vswitch.Config {
+	c := s.VSwitch(numbers)
+	c.Epoch, c.Secret = r.epoch, r.secret
+	return c
 }
 
 // RestoreImage implements replay.Resumer.
@@ -77,8 +85,7 @@ func (r *Replayed) Do(now frame.Time, command []byte) error {
 	if err != nil {
 		return err
 	}
-	a.Config = conf.VSwitch(m.numbers())
-	a.Config.Epoch = r.epoch
+	a.Config = r.config(conf, m.numbers())
 	if err := r.Switch.Do(a); err != nil {
 		return err
 	}
@@ -99,8 +106,7 @@ func (r *Replayed) Fix(doc *config.Config) error {
 			return fmt.Errorf("switch %s: the record has no port %s", r.name, conf.Ports[i].Name)
 		}
 	}
-	c := conf.VSwitch(numbers)
-	c.Epoch = r.epoch
+	c := r.config(conf, numbers)
 	if err := r.Switch.Do(vswitch.Apply{Config: c}); err != nil {
 		return err
 	}

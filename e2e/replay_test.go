@@ -3,15 +3,19 @@ package e2e
 import (
 	"bytes"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"gswitch/wire"
+	"gswitch/wire/wiretest"
 )
 
 var record = flag.Duration("record", 4*time.Second, "how long TestRecordReplays runs")
@@ -26,79 +30,118 @@ func replayOf(t *testing.T, args ...string) (string, bool) {
 	return out.String(), err == nil
 }
 
-// A switch on real frames is recorded while routes, ports, rates, tables and
-// configurations change, with little memory: the replay is the same run to the
-// bit, whatever else the machine does. So is that of a recording that begins in
-// the middle of it, from an image of the switch, and of which the last is kept.
+// Two switches on real frames, which between them have every feature, are recorded while
+// routes, ports, rates, tables and configurations change, with so little memory that
+// frames find none: each replay is the same run to the bit, whatever else the machine does. So
+// is that of a recording that begins in the middle of it, from an image of the switch,
+// and of which the last is kept.
 func TestRecordReplays(t *testing.T) {
-	l := newLab(t, 3, labOptions{})
+	l := newLab(t, 6, labOptions{})
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(1, 0))
-	doc := func() string {
-		var b strings.Builder
-		fmt.Fprintf(&b, "version: 1\nmemory: {frames: 3000}\nswitches:\n  - name: s1\n    ports:\n")
-		for i, h := range l.hosts {
-			fmt.Fprintf(&b, "      - {interface: %s, netns: %s, rate: %s, qos: q, trust: dscp, acl: edge, storm_control: {broadcast: 20Mbps}}\n", h.port(), l.sw, []string{"20Mbps", "5Mbps", "100Mbps"}[(i+rng.IntN(2))%3])
-		}
-		b.WriteString("    loopback: [10.255.0.1]\n    telemetry: {int: true}\n    qos:\n      q:\n        queues: [{queue: 0, weight: 1}, {queue: 3, weight: 3, ecn: {kmin: 20KB, kmax: 60KB, pmax: 0.2}}, " +
-			"{queue: 5, weight: 1, pi: {ref: 15KB, a: 4e-6, b: 3.9e-6, max: 0.1, period: 40us}}, {queue: 6, strict: true, max_rate: 10Mbps}]\n" +
-			"        rocc: {queues: [3], qref: 15KB, qmid: 30KB, qmax: 36KB}\n        qcn: {queues: [1], set_point: 6KB, sample: 15KB}\n")
-		fmt.Fprintf(&b, "    buffer: {size: 2MB, limit: %dKB}\n", 100+rng.IntN(100))
-		fmt.Fprintf(&b, "    pfc: {classes: [3], watchdog: {detect: 20ms, restore: 10ms, action: drop}}\n    routes: [{prefix: 10.60.%d.0/24, blackhole: true}]\n    acls: {edge: [{seq: 10, match: {dst: 10.%d.0.0/16}, action: drop}]}\n", rng.IntN(100), 100+rng.IntN(100))
-		return b.String()
-	}
 	file := filepath.Join(dir, "s.yaml")
-	write(t, file, doc())
+	write(t, file, withEverything(l, dir, rng))
 	d := run(t, "-c", file, "--record", dir)
-	for i, pair := range [][2]int{{0, 1}, {1, 2}, {2, 0}} {
-		startStream(t, l.hosts[pair[0]], l.hosts[pair[1]], flow{srcIP: [4]byte{10, 0, 0, byte(pair[0] + 1)}, dstIP: [4]byte{10, 0, 0, byte(pair[1] + 1)},
-			dstPort: uint16(9100 + i), dscp: uint8(13 * i), size: 200 + 500*i}, 3000)
+	l.hosts[3].address(t, []string{"10.3.0.2/24"}, "10.3.0.1")
+	l.hosts[4].address(t, []string{"10.4.0.2/24", "10.4.0.3/24"}, "10.4.0.1")
+	l.hosts[5].address(t, []string{"10.20.0.2/16"}, "10.20.0.1")
+	router := wire.MAC{2, 0xaa, 0, 0, 0, 1}
+	for i, way := range []struct {
+		from, to  int
+		src, dst  [4]byte
+		via       wire.MAC
+		dscp      uint8
+		size, pps int
+	}{
+		{0, 1, [4]byte{10, 0, 0, 1}, [4]byte{10, 0, 0, 2}, wire.MAC{}, 0, 200, 3000},
+		{1, 2, [4]byte{10, 0, 0, 2}, [4]byte{10, 0, 0, 3}, wire.MAC{}, 13, 700, 3000},
+		{2, 0, [4]byte{10, 0, 0, 3}, [4]byte{10, 0, 0, 1}, wire.MAC{}, 26, 1200, 3000},
+		{2, 0, [4]byte{10, 0, 0, 3}, [4]byte{10, 0, 0, 1}, wire.MAC{}, 40, 400, 1000},
+		{3, 5, [4]byte{10, 3, 0, 2}, [4]byte{10, 20, 0, 2}, router, 26, 900, 2000},
+		{3, 4, [4]byte{10, 3, 0, 2}, [4]byte{10, 4, 0, 2}, router, 8, 600, 2000},
+		{0, 3, [4]byte{10, 10, 0, 9}, [4]byte{10, 3, 0, 2}, router, 32, 500, 2000},
+		{0, 5, [4]byte{10, 10, 0, 9}, [4]byte{10, 20, 0, 2}, router, 0, 500, 1000},
+	} {
+		startStream(t, l.hosts[way.from], l.hosts[way.to], flow{srcIP: way.src, dstIP: way.dst, dst: way.via, dstPort: uint16(9100 + i), dscp: way.dscp, size: way.size}, way.pps)
 	}
-	startStream(t, l.hosts[0], l.hosts[1], flow{dst: broadcast, dstPort: 9110, size: 100}, 20_000)
+	startStream(t, l.hosts[0], l.hosts[1], flow{dst: broadcast, dstPort: 9120, size: 100}, 20_000)
+	pause := l.hosts[2].raw(t, etherTest)
 	other := filepath.Join(dir, "other.yaml")
-	for began, half := time.Now(), 0; half < 2; {
-		port := l.hosts[rng.IntN(3)].port()
-		switch rng.IntN(7) {
-		case 6:
-			d.do("add", "route", "10.61.0.0/16", []string{"blackhole", "unreachable", "prohibit"}[rng.IntN(3)])
-			d.do("del", "route", "10.61.0.0/16")
-		case 0:
-			write(t, other, doc())
-			d.do("apply", "-f", other)
-		case 1:
-			d.do("set", "port", port, "--disable")
-			d.do("set", "port", port, "--enable")
-		case 2:
-			d.do("set", "port", port, "--rate", []string{"10Mbps", "400Mbps", "1Gbps"}[rng.IntN(3)])
-		case 3:
-			d.do("clear", "fdb")
-		case 4:
-			d.do("add", "fdb", "02:00:00:00:07:07", port)
-			d.do("del", "fdb", "02:00:00:00:07:07")
-		case 5:
-			d.do("show", "queues")
-			d.metrics()
-		}
-		if time.Since(began) > *record/2 {
-			if began, half = time.Now(), half+1; half == 1 {
-				d.do("record", "stop")
-				d.do("record", "start", "--last", "4MiB", "--on", "drop:queue-tail")
+	routes := []string{"blackhole", "unreachable", "prohibit", "via 10.9.0.1", "via 10.9.0.1 via 10.9.0.3 choose flowlet"}
+	churn := []func(port string){
+		func(string) { write(t, other, withEverything(l, dir, rng)); d.do("apply", "-f", other) },
+		func(port string) {
+			d.do("-S", "s1", "set", "port", port, "--disable")
+			d.do("-S", "s1", "set", "port", port, "--enable")
+		},
+		func(port string) {
+			d.do("-S", "s1", "set", "port", port, "--rate", []string{"10Mbps", "400Mbps", "1Gbps"}[rng.IntN(3)])
+		},
+		func(string) { d.do("-S", "s1", "clear", "fdb") },
+		func(port string) {
+			d.do("-S", "s1", "add", "fdb", "02:00:00:00:07:07", port, "vlan", "10")
+			d.do("-S", "s1", "del", "fdb", "02:00:00:00:07:07/10")
+		},
+		func(string) { d.do("show", "queues"); d.metrics() },
+		func(string) {
+			d.do(append([]string{"-S", "s1", "add", "route", "10.61.0.0/16"}, strings.Fields(routes[rng.IntN(len(routes))])...)...)
+			d.do("-S", "s1", "del", "route", "10.61.0.0/16")
+		},
+		func(string) {
+			d.do("-S", "s1", "add", "neighbor", "10.3.0.77", "02:00:00:00:07:08")
+			d.do("-S", "s1", "del", "neighbor", "10.3.0.77")
+		},
+		func(port string) {
+			d.do("-S", "s1", "set", "port", port, "jitter", "100us")
+			d.do("-S", "s1", "set", "port", port, "none")
+		},
+		func(string) {
+			for range 50 {
+				if err := pause.send(wiretest.PFC(l.hosts[2].mac, 1<<3, 60_000)); err != nil {
+					t.Error(err)
+				}
 			}
+		},
+	}
+	done, round := make([]int, len(churn)), rng.Perm(len(churn))
+	// A half goes on until each change was made in it, and until memory was short.
+	short := func() bool { return d.drops()["arena-exhausted"] > 0 }
+	for half := range 2 {
+		clear(done)
+		for began, k := time.Now(), 0; time.Since(began) < *record/2 || slices.Min(done) == 0 || !short(); k++ {
+			what := round[k%len(round)]
+			churn[what](l.hosts[rng.IntN(3)].port())
+			done[what]++
+		}
+		if half == 0 {
+			d.do("record", "stop")
+			d.do("record", "start", "--last", "4MiB", "--on", "drop:queue-tail")
 		}
 	}
 	d.do("record", "save")
+	t.Logf("dropped:\n%s", d.reasons(d.metrics()))
 	d.stop()
-	files, err := filepath.Glob(filepath.Join(dir, "*.grec"))
-	if err != nil || len(files) < 2 {
+	files, err := filepath.Glob(filepath.Join(dir, "s*.grec"))
+	if err != nil || len(files) < 4 {
 		t.Fatalf("records %v, %v", files, err)
 	}
+	failed, kept := 0, 0
 	for i, file := range files {
 		out, ok := replayOf(t, file)
-		t.Log(strings.TrimSpace(out))
-		m := regexp.MustCompile(`(\d+) calls, (\d+) frames sent,.* (\d+) hashes compared: identical(.*)\n$`).FindStringSubmatch(out)
-		if !ok || m == nil || i == 0 && len(m[2]) < 4 || (m[4] != "") != (i > 0) || i > 0 && !strings.HasPrefix(m[4], "; saved here: ") {
+		t.Log(filepath.Base(file), strings.TrimSpace(out))
+		m := regexp.MustCompile(`(\d+) calls, (\d+) frames sent,(?: (\d+) allocations failed,)? (\d+) hashes compared: identical(.*)\n`).FindStringSubmatch(out)
+		if !ok || m == nil || i == 0 && len(m[2]) < 4 || m[5] != "" && !strings.HasPrefix(m[5], "; saved here: ") {
 			t.Fatalf("the replay says\n%s", out)
 		}
+		n, _ := strconv.Atoi(m[3])
+		failed += n
+		if strings.HasPrefix(m[5], "; saved here: ") {
+			kept++
+		}
+	}
+	t.Logf("%d allocations failed", failed)
+	if kept < 2 {
+		t.Errorf("%d files are of what was kept", kept)
 	}
 
 	b, err := os.ReadFile(files[0])
