@@ -1,10 +1,12 @@
 package clocktime
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -94,6 +96,13 @@ type Writer struct {
 	b    []byte
 }
 
+// create makes a file that everybody may read, whatever the process's umask is. It does so by
+// that, for a daemon that runs gives no file to others any more (chmod; package privilege).
+func create(path string) (*os.File, error) {
+	defer unix.Umask(unix.Umask(0o022))
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+}
+
 // Create makes the page at a path, for everybody to read. The page of a daemon that was killed
 // is gone on with, so that who has it open is told of the new one's clock; until that is set
 // it is unknown.
@@ -101,15 +110,14 @@ func Create(path string) (*Writer, error) {
 	if w := goOn(path); w != nil {
 		return w, nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".clock")
+	f, err := create(filepath.Join(filepath.Dir(path), ".clock-"+strings.ToLower(rand.Text()[:8])))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	w := &Writer{path: path}
 	// Written, and not a hole: on a full disk that would end who touches it (SIGBUS).
-	_, err = f.Write(make([]byte, pageSize))
-	if err = errors.Join(err, f.Chmod(0o644)); err == nil {
+	if _, err = f.Write(make([]byte, pageSize)); err == nil {
 		w.p, w.b, err = mapped(f, unix.PROT_READ|unix.PROT_WRITE)
 	}
 	if err == nil {

@@ -134,11 +134,14 @@ func ExplainInterface(name, netns string, err error) error {
 // ExplainSystem adds to an error of the system what to do about it.
 func ExplainSystem(err error) error {
 	hint := ""
+	file := new(fs.PathError)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, errExplained):
 		return err
+	case privilege.Dropped() && errors.As(err, &file) && errors.Is(err, fs.ErrPermission):
+		hint = "this daemon gave up files that its configuration did not name at the start: start it anew with this configuration, or with run --keep-privileges"
 	case errors.Is(err, fs.ErrPermission) || strings.Contains(err.Error(), unix.EPERM.Error()):
 		hint = permissionHint()
 	case errors.Is(err, unix.EAFNOSUPPORT):

@@ -3,18 +3,28 @@ package control
 import (
 	"net"
 	"os"
+	"sync"
 )
 
-// Notify tells systemd of a daemon's state (sd_notify(3)), if it started us.
-func Notify(state string) {
+// notify is the socket of who started this process, if that is systemd.
+var notify = sync.OnceValue(func() net.Conn {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
-		return
+		return nil
 	}
 	conn, err := net.Dial("unixgram", path)
 	if err != nil {
-		return // systemd will find the time out
+		return nil // systemd will find the time out
 	}
-	defer conn.Close()
-	_, _ = conn.Write([]byte(state))
+	return conn
+})
+
+// OpenNotify connects to systemd: who gave up Unix sockets cannot do so any more.
+func OpenNotify() { notify() }
+
+// Notify tells systemd of a daemon's state (sd_notify(3)), if it started us.
+func Notify(state string) {
+	if conn := notify(); conn != nil {
+		_, _ = conn.Write([]byte(state))
+	}
 }

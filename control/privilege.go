@@ -44,7 +44,7 @@ func Privileged(interfaces, namespaces bool) error {
 func (d *Daemon) Need() privilege.Need {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	n := privilege.Need{Interfaces: true, Write: []string{filepath.Dir(d.resolved.Control.Socket), cmp.Or(d.opts.Record, RecordDir)}}
+	n := privilege.Need{Interfaces: true, Dirs: []string{filepath.Dir(d.resolved.Control.Socket), cmp.Or(d.opts.Record, RecordDir)}}
 	if d.source != "flags" {
 		n.Read = append(n.Read, d.source)
 	}

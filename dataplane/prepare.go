@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -272,7 +271,7 @@ func FindNetNS(netns string, id int, others []string) (found []string) {
 	// whose namespace stands for that of the process.
 	files := make([]*os.File, len(candidates))
 	for i, c := range candidates {
-		if f, err := os.Open(netnsPath(c)); err == nil {
+		if f, err := os.Open(xsk.NetNSPath(c)); err == nil {
 			files[i] = f
 			defer f.Close()
 		}
@@ -289,15 +288,4 @@ func FindNetNS(netns string, id int, others []string) (found []string) {
 		return nil
 	})
 	return found
-}
-
-// netnsPath returns the file that stands for a network namespace.
-func netnsPath(netns string) string {
-	switch {
-	case netns == "":
-		return "/proc/self/ns/net"
-	case filepath.IsAbs(netns) || filepath.Base(netns) != netns:
-		return netns
-	}
-	return filepath.Join("/run/netns", netns)
 }

@@ -88,7 +88,7 @@ func (s *supervisor) watch(ns string) error {
 		return nil
 	}
 	var st unix.Stat_t
-	if err := unix.Stat(netnsPath(ns), &st); err != nil {
+	if err := unix.Stat(xsk.NetNSPath(ns), &st); err != nil {
 		return fmt.Errorf("network namespace %s: %w", ns, err)
 	}
 	m := &monitor{inode: st.Ino, done: make(chan struct{})}
@@ -152,7 +152,7 @@ func (s *supervisor) gone(ns string) bool {
 		return true
 	}
 	var st unix.Stat_t
-	err := unix.Stat(netnsPath(ns), &st)
+	err := unix.Stat(xsk.NetNSPath(ns), &st)
 	return err != nil || st.Ino != m.inode
 }
 
@@ -222,7 +222,7 @@ func (e *Engine) lose(i *iface, why string) {
 // retry opens an interface that is not open, if it is there. A reason other
 // than absence is logged when it changes.
 func (e *Engine) retry(i *iface) {
-	if _, err := os.Stat(netnsPath(i.key.netns)); err != nil {
+	if _, err := os.Stat(xsk.NetNSPath(i.key.netns)); err != nil {
 		return
 	}
 	before := i.why

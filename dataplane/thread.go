@@ -1,8 +1,7 @@
 package dataplane
 
 import (
-	"os"
-	"strconv"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -10,9 +9,9 @@ import (
 // prepareThread names, ranks and pins the calling thread, which is the worker's for
 // good, and makes its sleeps exact.
 func (w *Worker) prepareThread() {
-	// The name of a thread is a file of its own, which takes 15 bytes.
-	tid := strconv.Itoa(unix.Gettid())
-	if err := os.WriteFile("/proc/self/task/"+tid+"/comm", []byte(w.config.Name), 0); err != nil {
+	var name [16]byte // ends with a zero
+	copy(name[:15], w.config.Name)
+	if _, _, err := unix.Syscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name)), 0); err != 0 {
 		w.engine.log.Warn("worker thread not named", "worker", w.config.Name, "err", err)
 	}
 	// The kernel may delay a sleeping thread by its timer slack, by default

@@ -157,7 +157,7 @@ func (e *Engine) mendTap(p *Port) {
 			e.log.Debug("close of a lost interface", "interface", p.spec.Interface, "err", err)
 		}
 	}
-	if _, err := os.Stat(netnsPath(p.spec.NetNS)); err != nil {
+	if _, err := os.Stat(xsk.NetNSPath(p.spec.NetNS)); err != nil {
 		return
 	}
 	if err := e.openTap(p); err != nil {

@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gswitch/control/privilege"
 )
 
 // called has the first thread of a process make a system call, by ptrace(2), and returns what
 // that returned: a negative number is an error. The call stands where the program begins,
-// where no thread comes any more.
-func called(t *testing.T, pid int, call uint64) int64 {
+// where no thread comes any more. Its arguments are numbers, and at most one path, which stands behind it.
+func called(t *testing.T, pid int, call uint64, args ...any) int64 {
 	t.Helper()
 	runtime.LockOSThread() // a tracer is a thread
 	defer runtime.UnlockOSThread()
@@ -52,14 +54,25 @@ func called(t *testing.T, pid int, call uint64) int64 {
 	if err := unix.PtraceGetRegs(pid, &was); err != nil {
 		t.Fatal(err)
 	}
-	code := make([]byte, 8)
+	text := []byte{0x0f, 0x05, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc} // syscall; int3
+	registers := [6]uint64{}
+	for i, a := range args {
+		switch a := a.(type) {
+		case int:
+			registers[i] = uint64(a)
+		case string:
+			registers[i] = entry + uint64(len(text))
+			text = append(append(text, a...), 0)
+		}
+	}
+	code := make([]byte, len(text))
 	if _, err := unix.PtracePeekText(pid, uintptr(entry), code); err != nil {
 		t.Fatal(err)
 	}
 	regs = was
 	regs.Rip, regs.Rax, regs.Orig_rax = entry, call, ^uint64(0) // no call is to be begun again
-	regs.Rdi, regs.Rsi, regs.Rdx, regs.R10, regs.R8, regs.R9 = 0, 0, 0, 0, 0, 0
-	_, err = unix.PtracePokeText(pid, uintptr(entry), []byte{0x0f, 0x05, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc}) // syscall; int3
+	regs.Rdi, regs.Rsi, regs.Rdx, regs.R10, regs.R8, regs.R9 = registers[0], registers[1], registers[2], registers[3], registers[4], registers[5]
+	_, err = unix.PtracePokeText(pid, uintptr(entry), text)
 	if err = errors.Join(err, unix.PtraceSetRegs(pid, &regs), unix.PtraceCont(pid, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +121,47 @@ func TestFilters(t *testing.T) {
 		}
 		if err := syscall.Kill(d.pid, 0); err != nil {
 			t.Errorf("%s: %v", d.name, err)
+		}
+	}
+	// As little do they write root's files, give them away, make a program that runs as root,
+	// or reach root's sockets, but for who asks daemons at theirs.
+	root := t.TempDir()
+	job := filepath.Join(root, "job")
+	write(t, job, "root's")
+	landlock, err := privilege.Landlock()
+	closed := -int64(unix.EACCES)
+	if err != nil {
+		closed = 0
+		t.Logf("files are not closed: Landlock %d, %v", landlock, err)
+	}
+	for _, d := range []struct {
+		name    string
+		pid     int
+		sockets bool
+	}{
+		{"gswitch", n.sw.Process.Pid, false}, {"ghost", g.Process.Pid, false}, {"ghost of a bump", n.bumps[0].Process.Pid, false},
+		{"gcollect", c.Process.Pid, false}, {"gcollect clock", clock.Process.Pid, true},
+		{"gfabric serve", site.Process.Pid, false}, {"gfabric load serve", server.Process.Pid, false},
+	} {
+		if got := min(0, called(t, d.pid, unix.SYS_OPENAT, unix.AT_FDCWD, job, unix.O_WRONLY|unix.O_CLOEXEC)); got != closed {
+			t.Errorf("%s: a file of root's is opened to be written: %d, want %d", d.name, got, closed)
+		}
+		if got := min(0, called(t, d.pid, unix.SYS_OPENAT, unix.AT_FDCWD, job+d.name, unix.O_WRONLY|unix.O_CLOEXEC|unix.O_CREAT, 0o600)); got != closed {
+			t.Errorf("%s: a file beside root's is made: %d, want %d", d.name, got, closed)
+		}
+		if got := called(t, d.pid, unix.SYS_CHMOD, job, 0o666); got != eperm {
+			t.Errorf("%s: a file of root's is given to all: %d", d.name, got)
+		}
+		if got := called(t, d.pid, unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM); got != eperm && !d.sockets || got < 0 && d.sockets {
+			t.Errorf("%s: a Unix socket is made: %d", d.name, got)
+		}
+		if got := called(t, d.pid, unix.SYS_OPENAT, unix.AT_FDCWD, filepath.Join(root, "x"), unix.O_RDONLY|unix.O_CREAT, 0o4755); got != eperm {
+			t.Errorf("%s: a program that runs as root is made: %d", d.name, got)
+		}
+	}
+	for _, call := range []int64{called(t, kept.Process.Pid, unix.SYS_CHMOD, job, 0o600), called(t, kept.Process.Pid, unix.SYS_OPENAT, unix.AT_FDCWD, job, unix.O_WRONLY)} {
+		if call < 0 {
+			t.Errorf("gcollect --keep-privileges: %d", call)
 		}
 	}
 	// They go on as before.

@@ -142,7 +142,7 @@ func (f *clockFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) 
 		}
 		jobs = append(jobs, func(ctx context.Context) error { return serveMetrics(ctx, l, registry, new(control.Clients)) })
 	}
-	if err := f.keep.Drop(log, privilege.Need{}); err != nil {
+	if err := f.keep.Drop(log, privilege.Need{Sockets: true}); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "gcollect clock %s: ready; %d switches of %s\n", ctl.ID, len(ctl.Topology.Switches()), ctl.Topology.Name)

@@ -234,7 +234,7 @@ func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer
 	if p.server != nil {
 		jobs = append(jobs, func(ctx context.Context) error { return supervise(ctx, p.server) })
 	}
-	if err := f.keep.Drop(log, privilege.Need{Write: []string{p.data}}); err != nil {
+	if err := f.keep.Drop(log, privilege.Need{Dirs: []string{p.data}}); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "gcollect %s: ready; %s\n", p.id, strings.Join(where, ", "))

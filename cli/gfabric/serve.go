@@ -118,7 +118,7 @@ func serveLab(ctx context.Context, args []string, listen string, keep *cli.Privi
 		return err
 	}
 	defer src.Close()
-	if err := keep.Drop(slog.Default(), privilege.Need{}); err != nil {
+	if err := keep.Drop(slog.Default(), privilege.Need{Sockets: true}); err != nil {
 		return err
 	}
 	site, err := open(src, listen)

@@ -14,6 +14,7 @@ import (
 
 	"gswitch/control"
 	"gswitch/control/privilege"
+	"gswitch/dataplane/xsk"
 	"gswitch/section"
 )
 
@@ -30,14 +31,26 @@ func (p *Privileges) Drop(log *slog.Logger, need privilege.Need) error {
 	if p.keep {
 		return nil
 	}
-	left, unfiltered, err := privilege.Drop(need)
+	control.OpenNotify()
+	for _, ns := range need.NetNS {
+		// Who closed files to itself sees into no other processes, by which these are named.
+		if strings.HasPrefix(ns, "/proc/") {
+			if err := xsk.HoldNetNS(ns); err != nil {
+				log.Warn("a network namespace cannot be entered again", "netns", ns, "err", err)
+			}
+		}
+	}
+	left, err := privilege.Drop(need)
 	if err != nil {
 		return fmt.Errorf("privileges that are not needed cannot be given up: %w; --keep-privileges goes without that", err)
 	}
-	if unfiltered != "" {
-		log.Warn("system calls that are not needed were not given up", "since", unfiltered)
+	if left.Calls != "" {
+		log.Warn("system calls that are not needed were not given up", "since", left.Calls)
 	}
-	log.Debug("privileges that are not needed were given up", "left", strings.Join(left, ","))
+	if left.Files != "" {
+		log.Warn("files that are not needed can be written", "since", left.Files)
+	}
+	log.Debug("privileges that are not needed were given up", "left", strings.Join(left.Capabilities, ","))
 	return nil
 }
 

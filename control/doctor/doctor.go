@@ -33,14 +33,15 @@ type Finding struct {
 
 // System is the machine that is looked at.
 type System struct {
-	Files   fs.FS // the root: proc, sys and run
-	CPUs    int
-	Root    bool
-	Socket  func() error                            // makes an AF_XDP socket
-	Memlock func() (limit uint64, err error)        // RLIMIT_MEMLOCK; ^0 is unlimited
-	Missing func() []privilege.Capability           // of those that are used
-	Clock   func() (read time.Duration)             // what reading the clock costs
-	Listens func(socket string) (somebodyDoes bool) // tries to connect
+	Files    fs.FS // the root: proc, sys and run
+	CPUs     int
+	Root     bool
+	Socket   func() error                            // makes an AF_XDP socket
+	Memlock  func() (limit uint64, err error)        // RLIMIT_MEMLOCK; ^0 is unlimited
+	Missing  func() []privilege.Capability           // of those that are used
+	Landlock func() (abi int, err error)             // the kernel's
+	Clock    func() (read time.Duration)             // what reading the clock costs
+	Listens  func(socket string) (somebodyDoes bool) // tries to connect
 }
 
 // Here returns the machine that the program runs on.
@@ -59,8 +60,8 @@ func Here() *System {
 			err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &l)
 			return l.Cur, err
 		},
-		Missing: privilege.Missing,
-		Clock:   clockCost,
+		Missing: privilege.Missing, Landlock: privilege.Landlock,
+		Clock: clockCost,
 		Listens: func(path string) bool {
 			c, err := net.DialTimeout("unix", path, time.Second)
 			if err == nil {
@@ -88,6 +89,6 @@ func clockCost() time.Duration {
 // Machine checks everything but interfaces.
 func (s *System) Machine() []Finding {
 	found := append([]Finding{s.kernel(), s.socket()}, s.capabilities()...)
-	return append(found, s.memlock(), s.jit(), s.container(), s.bpffs(), s.hugePages(),
+	return append(found, s.files(), s.memlock(), s.jit(), s.container(), s.bpffs(), s.hugePages(),
 		s.cpus(), s.isolated(), s.frequency(), s.siblings(), s.cgroup(), s.clock(), s.leftovers())
 }

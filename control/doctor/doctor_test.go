@@ -39,7 +39,7 @@ func sound() (*System, fstest.MapFS) {
 		files[path] = &fstest.MapFile{Data: []byte(text)}
 	}
 	return &System{Files: files, CPUs: 4, Root: true, Socket: func() error { return nil }, Memlock: func() (uint64, error) { return ^uint64(0), nil },
-		Missing: func() []privilege.Capability { return nil }, Clock: func() time.Duration { return 30 }, Listens: func(string) bool { return true }}, files
+		Missing: func() []privilege.Capability { return nil }, Landlock: func() (int, error) { return 3, nil }, Clock: func() time.Duration { return 30 }, Listens: func(string) bool { return true }}, files
 }
 
 func TestSoundMachine(t *testing.T) {
@@ -67,6 +67,10 @@ func TestAilments(t *testing.T) {
 		"AF_XDP refused":   {func(s *System, _ fstest.MapFS) { s.Socket = func() error { return unix.EPERM } }, "AF_XDP", Fail, "may not be made", "--cap-add NET_RAW"},
 		"no capabilities":  {caps("CAP_NET_ADMIN"), "CAP_NET_ADMIN", Fail, "missing; it is for setting interfaces up", "run as root"},
 		"few capabilities": {caps("CAP_SYS_ADMIN"), "CAP_SYS_ADMIN", Warn, "missing; it is for entering", "add it"},
+		"no Landlock":      {landlock(0, unix.ENOSYS), "Landlock", Warn, "built without", "CONFIG_SECURITY_LANDLOCK"},
+		"Landlock is off":  {landlock(0, unix.EOPNOTSUPP), "Landlock", Warn, "booted", "lsm=landlock"},
+		"Landlock refused": {landlock(0, unix.EPERM), "Landlock", Warn, "refused", "landlock_create_ruleset"},
+		"old Landlock":     {landlock(2, nil), "Landlock", Warn, "version 2", "6.2"},
 		"JIT off":          {set("proc/sys/net/core/bpf_jit_enable", "0"), "BPF JIT", Warn, "off", "sysctl"},
 		"user namespace":   {set("proc/self/uid_map", "0 1000 1"), "container", Warn, "user namespace", "initial user namespace"},
 		"container":        {set(".dockerenv", ""), "container", Warn, "container", "--network host"},
@@ -102,6 +106,10 @@ func TestAilments(t *testing.T) {
 			t.Errorf("%s: %s is not checked", name, c.check)
 		}
 	}
+}
+
+func landlock(abi int, err error) func(*System, fstest.MapFS) {
+	return func(s *System, _ fstest.MapFS) { s.Landlock = func() (int, error) { return abi, err } }
 }
 
 func set(path, text string) func(*System, fstest.MapFS) {

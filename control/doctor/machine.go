@@ -98,6 +98,23 @@ func (s *System) capabilities() (v []Finding) {
 	return v
 }
 
+// files is whether daemons can close to themselves the files that they do not need.
+func (s *System) files() Finding {
+	const why = "whoever takes over a daemon that root started writes root's files, and so becomes root"
+	abi, err := s.Landlock()
+	switch {
+	case errors.Is(err, unix.ENOSYS):
+		return Finding{"Landlock", Warn, "the kernel was built without it", why, "boot a kernel with CONFIG_SECURITY_LANDLOCK=y, or run daemons as a user of their own (deploy/systemd)", ""}
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return Finding{"Landlock", Warn, "left out when the machine was booted", why, "boot with lsm=landlock,... (before those of /sys/kernel/security/lsm), or run daemons as a user of their own (deploy/systemd)", ""}
+	case err != nil:
+		return Finding{"Landlock", Warn, "refused: " + err.Error(), why, "let what runs this (a container's seccomp profile) allow landlock_create_ruleset, landlock_add_rule and landlock_restrict_self", ""}
+	case abi < privilege.TruncateABI:
+		return Finding{"Landlock", Warn, fmt.Sprintf("version %d, which leaves truncation open", abi), "whoever takes over a daemon that root started can empty root's files", "boot Linux 6.2 or later", ""}
+	}
+	return ok("Landlock", "version %d: daemons close files that they do not write, unless --keep-privileges", abi)
+}
+
 func (s *System) memlock() Finding {
 	limit, err := s.Memlock()
 	lacks := slices.ContainsFunc(s.Missing(), func(c privilege.Capability) bool { return c.Name == "CAP_IPC_LOCK" })

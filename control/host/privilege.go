@@ -13,7 +13,7 @@ func (d *Daemon) Need() privilege.Need {
 	defer d.mu.RUnlock()
 	n := daemonNeed(d.source, d.doc.Control.Socket)
 	if d.opts.Record != "" {
-		n.Write = append(n.Write, d.opts.Record)
+		n.Dirs = append(n.Dirs, d.opts.Record)
 	}
 	for i := range d.doc.Hosts {
 		n.NetNS = append(n.NetNS, d.doc.Hosts[i].NetNS)
@@ -35,7 +35,7 @@ func (t *Transparent) Need() privilege.Need {
 // daemonNeed is what every daemon of hosts needs. source is where its configuration
 // came from: a file, or "flags".
 func daemonNeed(source, socket string) privilege.Need {
-	n := privilege.Need{Interfaces: true, Write: []string{filepath.Dir(socket)}}
+	n := privilege.Need{Interfaces: true, Dirs: []string{filepath.Dir(socket)}}
 	if source != "flags" {
 		n.Read = []string{source}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -18,9 +19,20 @@ type Need struct {
 	Interfaces bool
 	// NetNS are the network namespaces that it enters, by name or path.
 	NetNS []string
-	// Read are files that it reads again, Write files and directories that it
-	// writes. They may be another user's, who started it by sudo.
-	Read, Write []string
+	// Read are files that it reads again, Write files that it writes, and Dirs directories
+	// in which it makes, writes and removes files. They may be another user's, who started it
+	// by sudo.
+	Read, Write, Dirs []string
+	// Sockets: it connects to Unix sockets of others.
+	Sockets bool
+}
+
+// Left is what a process can do after Drop.
+type Left struct {
+	Capabilities []string
+	// Calls says why system calls that are not needed were not given up, Files why files were
+	// not, if so.
+	Calls, Files string
 }
 
 // dropped is set by Drop.
@@ -45,7 +57,7 @@ func (n *Need) keeps() (keep []cap.Value, err error) {
 			keep = append(keep, cap.SYS_PTRACE)
 		}
 	}
-	readable, writable, err := reachable(n.Read, n.Write)
+	readable, writable, err := reachable(n.Read, slices.Concat(n.Write, n.Dirs))
 	if !writable {
 		keep = append(keep, cap.DAC_OVERRIDE)
 	}
@@ -56,14 +68,13 @@ func (n *Need) keeps() (keep []cap.Value, err error) {
 }
 
 // Drop gives up, for all threads and for good, the capabilities that are not
-// needed and those that a program could bring (no_new_privs), and the system
-// calls that no daemon makes: other programs, mounts, modules, other
-// processes. It returns the names of the capabilities that are left, and, where system
-// calls cannot be given up, why.
-func Drop(n Need) (left []string, unfiltered string, err error) {
+// needed and those that a program could bring (no_new_privs), writing to all files but those that
+// are needed, and the system calls that no daemon makes: other programs, mounts, modules, other
+// processes. Root without capabilities still owns root's files, by which it would have them again.
+func Drop(n Need) (left Left, err error) {
 	keep, err := n.keeps()
 	if err != nil {
-		return nil, "", fmt.Errorf("which capabilities files need: %w", err)
+		return left, fmt.Errorf("which capabilities files need: %w", err)
 	}
 	have, after := cap.GetProc(), cap.NewSet()
 	kept := map[cap.Value]bool{}
@@ -72,25 +83,28 @@ func Drop(n Need) (left []string, unfiltered string, err error) {
 			continue // of a kernel that does not know it, or not ours
 		}
 		kept[v] = true
-		left = append(left, strings.ToUpper(v.String()))
+		left.Capabilities = append(left.Capabilities, strings.ToUpper(v.String()))
 		if err := errors.Join(after.SetFlag(cap.Permitted, true, v), after.SetFlag(cap.Effective, true, v)); err != nil {
-			return nil, "", err
+			return left, err
 		}
 	}
 	if err := shrinkBound(have, kept); err != nil {
-		return nil, "", err
+		return left, err
 	}
 	if err := after.SetProc(); err != nil {
-		return nil, "", fmt.Errorf("capabilities: %w", err)
+		return left, fmt.Errorf("capabilities: %w", err)
 	}
 	if _, err := cap.Prctlw(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return nil, "", fmt.Errorf("no_new_privs: %w", err)
+		return left, fmt.Errorf("no_new_privs: %w", err)
 	}
-	if unfiltered, err = confine(kept[cap.SYS_ADMIN]); err != nil {
-		return nil, "", err
+	if left.Files, err = closeFiles(&n); err != nil {
+		return left, err
+	}
+	if left.Calls, err = confine(&n, kept[cap.SYS_ADMIN]); err != nil {
+		return left, err
 	}
 	dropped.Store(true)
-	return left, unfiltered, nil
+	return left, nil
 }
 
 // shrinkBound takes all but what is kept out of the bounding set, which root

@@ -4,41 +4,43 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/sys/unix"
 )
 
 // allowed are the system calls that a daemon may make once it runs: those of
 // Go's runtime, of files and sockets, and of AF_XDP. Left out is what runs
 // another program (execve), sees into other processes (ptrace,
 // process_vm_readv, pidfd_getfd, kill), changes the machine (mount, reboot,
-// modules, clocks, swap, names), keys, io_uring, and what changes who one is.
+// modules, clocks, swap, names), keys, io_uring, what changes who one is, and what changes whose
+// a file is or who may use it (chmod, chown, setxattr), which Landlock leaves open.
 // Names of system calls that an architecture does not have are passed over.
 const allowed = `
 	brk madvise mincore mlock mlock2 mmap mprotect mremap msync munlock munmap membarrier memfd_create
-	clone clone3 exit exit_group futex get_robust_list set_robust_list set_tid_address rseq gettid getpid getppid getpgid getpgrp
-	getsid sched_getaffinity sched_setaffinity sched_getparam sched_getscheduler sched_get_priority_max
-	sched_get_priority_min sched_yield getpriority setpriority getcpu arch_prctl prctl restart_syscall
+	exit exit_group futex get_robust_list set_robust_list set_tid_address rseq gettid getpid getppid getpgid getpgrp
+	getsid sched_getaffinity sched_getparam sched_getscheduler sched_get_priority_max
+	sched_get_priority_min sched_yield getpriority getcpu arch_prctl prctl restart_syscall
 	rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn rt_sigsuspend rt_sigtimedwait sigaltstack pause
 	clock_getres clock_gettime clock_nanosleep gettimeofday nanosleep time times getitimer setitimer
 	timer_create timer_delete timer_getoverrun timer_gettime timer_settime timerfd_create timerfd_gettime timerfd_settime
-	access chdir chmod close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2 fadvise64 fallocate fchdir
-	fchmod fchmodat fchmodat2 fcntl fdatasync flock fstat fstatfs fsync ftruncate getcwd getdents getdents64 ioctl link
-	linkat lseek lstat mkdir mkdirat newfstatat open openat openat2 pipe pipe2 pread64 preadv preadv2 pwrite64 pwritev
+	access chdir close close_range copy_file_range dup dup2 dup3 faccessat faccessat2 fadvise64 fallocate fchdir
+	fcntl fdatasync flock fstat fstatfs fsync ftruncate getcwd getdents getdents64 link
+	linkat lseek lstat mkdir mkdirat newfstatat pipe pipe2 pread64 preadv preadv2 pwrite64 pwritev
 	pwritev2 read readahead readlink readlinkat readv rename renameat renameat2 rmdir sendfile splice stat statfs statx
 	symlink symlinkat sync_file_range tee truncate umask unlink unlinkat utimensat write writev
 	inotify_add_watch inotify_init1 inotify_rm_watch
 	epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd2 poll ppoll pselect6 select
 	accept accept4 bind connect getpeername getsockname getsockopt listen recvfrom recvmmsg recvmsg sendmmsg sendmsg sendto
-	setsockopt shutdown socket socketpair
-	capget getegid geteuid getgid getgroups getrandom getresgid getresuid getrlimit getrusage getuid prlimit64 setrlimit
+	setsockopt shutdown
+	capget getegid geteuid getgid getgroups getrandom getresgid getresuid getrlimit getrusage getuid
 	sysinfo uname`
 
-// Of two calls only some arguments are allowed: Go's runtime interrupts threads of this
-// process by tgkill, and of bpf there are left the commands that make and use maps and
+// Of bpf there are left the commands that make and use maps and
 // programs of one's own (enum bpf_cmd in the kernel's linux/bpf.h): none that attaches to tracepoints (17), opens
 // what others made by its number (12 to 14, 19, 30), or asks about their tasks (20).
 var bpfCommands = []uint64{
@@ -52,34 +54,91 @@ var bpfCommands = []uint64{
 	34, 35, // BPF_LINK_DETACH, BPF_PROG_BIND_MAP
 }
 
+// controls are the commands of ioctl that are left: what a terminal is (none that types into it,
+// TIOCSTI), and those of interfaces, of twins of ports and of stamps.
+var controls = []uint64{
+	unix.TCGETS, unix.TIOCGWINSZ,
+	unix.SIOCETHTOOL, unix.SIOCGIFINDEX, unix.SIOCGHWTSTAMP, unix.SIOCSHWTSTAMP,
+	unix.TUNSETIFF, unix.TUNSETCARRIER,
+}
+
+const (
+	// otherNamespaces are the flags of clone that make namespaces: in a user namespace of its
+	// own a process has all capabilities.
+	otherNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	// asOwner are the bits of a file's mode by which who runs it is its owner, or of its group.
+	asOwner = unix.S_ISUID | unix.S_ISGID
+)
+
+// is lets a call through whose arguments are so.
+func is(name string, c ...seccomp.Condition) seccomp.NameWithConditions {
+	return seccomp.NameWithConditions{Name: name, Conditions: c}
+}
+
+func equal(argument uint32, value uint64) seccomp.Condition {
+	return seccomp.Condition{Argument: argument, Operation: seccomp.Equal, Value: value}
+}
+
+func without(argument uint32, bits uint64) seccomp.Condition {
+	return seccomp.Condition{Argument: argument, Operation: seccomp.BitsNotSet, Value: bits}
+}
+
+// some are the calls of which some arguments are allowed.
+func some(n *Need, namespaces bool) []seccomp.NameWithConditions {
+	pid := uint64(os.Getpid())
+	calls := []seccomp.NameWithConditions{
+		// Go's runtime interrupts threads of this process.
+		is("tgkill", equal(0, pid)),
+		is("clone", without(0, otherNamespaces)),
+		is("open", without(2, asOwner)), is("openat", without(3, asOwner)),
+		// Limits and ranks are the process's own, not those of others of its user.
+		is("prlimit64", equal(0, 0)), is("prlimit64", equal(0, pid)),
+		is("sched_setaffinity", equal(0, 0)), is("setpriority", equal(0, unix.PRIO_PROCESS), equal(1, 0)),
+		is("socket", equal(0, unix.AF_INET)), is("socket", equal(0, unix.AF_INET6)),
+		is("socket", equal(0, unix.AF_NETLINK), equal(2, unix.NETLINK_ROUTE)),
+	}
+	if n.Interfaces {
+		calls = append(calls, is("socket", equal(0, unix.AF_XDP)), is("socket", equal(0, unix.AF_PACKET)))
+	}
+	if n.Sockets {
+		calls = append(calls, is("socket", equal(0, unix.AF_UNIX)))
+	}
+	if namespaces {
+		calls = append(calls, is("setns", equal(1, unix.CLONE_NEWNET)))
+	}
+	for _, c := range bpfCommands {
+		calls = append(calls, is("bpf", equal(0, c)))
+	}
+	for _, c := range controls {
+		calls = append(calls, is("ioctl", equal(1, c)))
+	}
+	return calls
+}
+
+// elsewhere are calls whose arguments no filter can see. Who makes them is told that there are none, and makes
+// older ones: clone and openat.
+var elsewhere = []string{"clone3", "openat2"}
+
 // confine lets all threads make no other system calls than those that are
 // allowed: others fail with EPERM. Namespaces allows setns. Where there can be no filter
 // it returns why.
-func confine(namespaces bool) (unfiltered string, err error) {
+func confine(n *Need, namespaces bool) (unfiltered string, err error) {
 	here, err := arch.GetInfo("")
 	if err != nil || len(here.SyscallNames) == 0 {
 		return "the numbers of this architecture's calls are not known", nil
 	}
-	var names []string
-	for name := range strings.FieldsSeq(allowed) {
-		if _, known := here.SyscallNames[name]; known {
-			names = append(names, name)
-		}
+	known := func(name string) bool {
+		_, known := here.SyscallNames[name]
+		return known
 	}
-	if namespaces {
-		names = append(names, "setns")
-	}
-	first := func(name string, values ...uint64) (v []seccomp.NameWithConditions) {
-		for _, x := range values {
-			v = append(v, seccomp.NameWithConditions{Name: name, Conditions: []seccomp.Condition{{Argument: 0, Operation: seccomp.Equal, Value: x}}})
-		}
-		return v
-	}
+	names := slices.DeleteFunc(strings.Fields(allowed), func(name string) bool { return !known(name) })
+	calls := slices.DeleteFunc(some(n, namespaces), func(c seccomp.NameWithConditions) bool { return !known(c.Name) })
 	err = seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{
 		DefaultAction: seccomp.ActionErrno, // EPERM
 		Syscalls: []seccomp.SyscallGroup{
 			{Names: names, Action: seccomp.ActionAllow},
-			{NamesWithCondtions: append(first("tgkill", uint64(os.Getpid())), first("bpf", bpfCommands...)...), Action: seccomp.ActionAllow},
+			{NamesWithCondtions: calls, Action: seccomp.ActionAllow},
+			{Names: slices.DeleteFunc(slices.Clone(elsewhere), func(name string) bool { return !known(name) }), Action: unix.SECCOMP_RET_ERRNO | seccomp.Action(unix.ENOSYS)},
 		},
 	}})
 	return unfilteredBy(err)
