@@ -100,7 +100,7 @@ switches:
       - {name: a, pcap: {write: %s}, rate: 10Mbps}
       - {name: b, pcap: {write: %s}, rate: 1Gbps}
     buffer: {size: 4MB, limit: 100KB}
-    fdb: {static: [{mac: "02:00:00:00:02:00", port: a}, {mac: "02:00:00:00:03:00", port: b}]}
+    fdb: {static: [{mac: "02:00:00:00:00:02", port: a}, {mac: "02:00:00:00:00:03", port: b}]}
 `, source(t, frames), filepath.Join(t.TempDir(), "a.pcapng"), filepath.Join(t.TempDir(), "b.pcapng"))
 	d, err := New(parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, Recorder: o, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
