@@ -1,17 +1,15 @@
 package dataplane
 
 import (
-	"unsafe"
-
 	"golang.org/x/sys/unix"
+
+	"gswitch/dataplane/xsk"
 )
 
 // prepareThread names, ranks and pins the calling thread, which is the worker's for
 // good, and makes its sleeps exact.
 func (w *Worker) prepareThread() {
-	var name [16]byte // ends with a zero
-	copy(name[:15], w.config.Name)
-	if _, _, err := unix.Syscall(unix.SYS_PRCTL, unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name)), 0); err != 0 {
+	if err := xsk.NameThread(w.config.Name); err != nil {
 		w.engine.log.Warn("worker thread not named", "worker", w.config.Name, "err", err)
 	}
 	// The kernel may delay a sleeping thread by its timer slack, by default
