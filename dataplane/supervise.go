@@ -25,6 +25,7 @@ type supervisor struct {
 	wg      sync.WaitGroup
 
 	monitors     map[string]*monitor // by namespace, guarded by Engine.mu
+	ended        bool                // nothing is watched any more, guarded by Engine.mu
 	checkedPeers time.Time           // when the other ends of veths were looked at
 }
 
@@ -63,7 +64,7 @@ func (s *supervisor) start() {
 			case <-tick.C:
 			}
 			s.engine.mu.Lock()
-			if !s.engine.stopped {
+			if !s.ended { // else what was lost would be watched anew, and for ever
 				s.engine.inspect(changed)
 			}
 			s.engine.mu.Unlock()
@@ -75,6 +76,7 @@ func (s *supervisor) start() {
 func (s *supervisor) stop() {
 	s.once.Do(func() { close(s.stopped) })
 	s.engine.mu.Lock()
+	s.ended = true
 	for ns := range s.monitors {
 		s.unwatch(ns)
 	}
@@ -84,6 +86,9 @@ func (s *supervisor) stop() {
 
 // watch subscribes to the links of a namespace.
 func (s *supervisor) watch(ns string) error {
+	if s.ended {
+		return ErrStopped
+	}
 	if s.monitors[ns] != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
@@ -102,7 +103,13 @@ func containers(t *testing.T, dir string) (pids map[string]int) {
 		pids[s.Container] = c.Process.Pid
 		t.Cleanup(func() {
 			c.Process.Signal(unix.SIGTERM)
-			<-ended
+			select {
+			case <-ended:
+			case <-time.After(patience):
+				t.Errorf("%s does not end: its goroutines follow", name)
+				c.Process.Signal(unix.SIGQUIT)
+				<-ended
+			}
 			if t.Failed() {
 				text, _ := os.ReadFile(log.Name())
 				t.Logf("%s: %s", name, text)
