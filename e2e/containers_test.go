@@ -101,11 +101,22 @@ func containers(t *testing.T, dir string) (pids map[string]int) {
 			t.Fatal(err)
 		}
 		pids[s.Container] = c.Process.Pid
+		eventually(t, s.Container+" has namespaces of its own", func() error {
+			own, err := os.Readlink("/proc/self/ns/net")
+			if err != nil {
+				return err
+			}
+			its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", c.Process.Pid))
+			if err == nil && its == own {
+				err = fmt.Errorf("it is still in %s", own)
+			}
+			return err
+		})
 		t.Cleanup(func() {
 			c.Process.Signal(unix.SIGTERM)
 			select {
 			case <-ended:
-			case <-time.After(patience):
+			case <-time.After(5 * patience): // the kernel may be busy with namespaces that ended before
 				t.Errorf("%s does not end: its goroutines follow", name)
 				c.Process.Signal(unix.SIGQUIT)
 				<-ended
