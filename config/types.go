@@ -215,7 +215,7 @@ type Buffer struct {
 	Alpha    float64    `yaml:"alpha" range:"0.001,64" default:"1" doc:"Dynamic threshold of an egress queue: at most alpha times what is free."`
 	Reserve  units.Size `yaml:"reserve" doc:"Bytes of each egress queue that no other can take."`
 	Limit    units.Size `yaml:"limit" doc:"Most bytes of any egress queue, whatever alpha allows. None if left out."`
-	Floods   float64    `yaml:"flood_share" range:"0.001,1" default:"0.125" doc:"Copies of floods (unknown unicast, broadcast, multicast) are at most this part of what a port sends while frames for that port alone wait there, and hold at most half of the memory that each port always has. 1: they are like other frames."`
+	Floods   float64    `yaml:"flood_share" range:"0.001,1" default:"0.125" doc:"Copies of floods (unknown unicast, broadcast, multicast) are at most this part of what a port sends while it is backed up and frames for that port alone wait there, and hold at most half of the memory that each port always has. 1: they are like other frames."`
 	Lossless Lossless   `yaml:"lossless" doc:"How lossless classes are buffered at ingress."`
 }
 

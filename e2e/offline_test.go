@@ -55,7 +55,6 @@ switches:
       - {name: a, pcap: {write: %s}}
       - {name: b, pcap: {write: %s}}
     fdb: {static: [{mac: "%s", port: a}, {mac: "%s", port: b}]}
-    buffer: {flood_share: 1} # a file that is read at once brings more broadcasts than a link could
 `, in, outA, outB, a, b))
 		eventually(t, "the file is through", func() error {
 			if p := d.ports(); p["a"].TxFrames != 2*each || p["b"].TxFrames != 2*each {

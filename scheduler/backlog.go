@@ -33,6 +33,17 @@ func (p *Port) Exceeds(n int) bool {
 	return false
 }
 
+// WaitsSince reports whether a queue has had a frame to send since before t: its first
+// one, or with an order any.
+func (p *Port) WaitsSince(t frame.Time) bool {
+	for b := p.active; b != 0; b &= b - 1 {
+		if p.q[bits.TrailingZeros8(b)].headAt < t {
+			return true
+		}
+	}
+	return false
+}
+
 // Empty reports whether nothing waits, control frames included.
 func (p *Port) Empty() bool { return p.active == 0 && p.control.Len() == 0 }
 

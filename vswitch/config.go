@@ -212,8 +212,8 @@ type BufferConfig struct {
 	// AllowLoss accepts a Headroom that is too small, for experiments.
 	AllowLoss bool
 	// FloodShare bounds copies of floods (unknown unicast, broadcast, multicast) at an
-	// egress port: of what it sends while frames for this port alone wait there they
-	// are at most this part, and they hold at most half of the memory that a port may
+	// egress port: of what it sends while it is backed up and frames for this port alone
+	// wait there they are at most this part, and they hold at most half of the memory that a port may
 	// always hold. 0 = they are like other frames. Off in virtual time.
 	FloodShare float64
 	// Chunks counts the chunks of memory beside the bytes, with the same alphas:

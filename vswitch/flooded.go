@@ -1,17 +1,23 @@
 package vswitch
 
-import "gswitch/frame"
+import (
+	"gswitch/frame"
+	"gswitch/scheduler"
+)
 
 // A flood reaches ports that have nothing to do with who sends it. So its copies give
-// way to frames that are for one port alone: while such a frame waits at a port, in
-// whatever class, copies are a part of what the port sends, and at all times they hold
-// little enough of the memory to leave the port half of what it always has.
+// way to frames that are for one port alone: while such a frame waits at a port that is
+// backed up, in whatever class, copies are a part of what the port sends, and at all
+// times they hold little enough of the memory to leave the port half of what it always
+// has. Frames that only wait for the end of the vector in which they came, or for a few
+// others on the link, are no sign of too many.
 
 // floods is what an own port has of copies in its egress queues.
 type floods struct {
 	frames int
-	sent   uint64 // by the port, when credit was last worked out
-	credit uint64 // bytes that may join beside others
+	sent   uint64     // by the port, when credit was last worked out
+	credit uint64     // bytes that may join beside others
+	wait   frame.Time // by which a frame waits longer at a port that is backed up
 }
 
 // floodRoom is what any port of a worker may have of copies.
@@ -21,8 +27,13 @@ type floodRoom struct {
 }
 
 // floodCredit is how many of the port's largest frames copies may be in a row beside
-// others.
+// others. Where no frame waits for longer than as many take, copies need none.
 const floodCredit = 4
+
+// loopWait is how long frames may wait at a port that keeps up, only because the loop of
+// a worker takes its time. Ports without a rate know nothing else: what their ring does
+// not take waits longer.
+const loopWait = 50 * frame.Microsecond
 
 // leastFloods is how many copies may wait at a port in the smallest memory.
 const leastFloods = 8
@@ -33,7 +44,11 @@ func (n *Node) adoptFloods(c *Config) {
 	n.floodRoom = floodRoom{share: uint64(c.Buffer.FloodShare * (1 << 16))}
 	largest := uint64(defaultMTU)
 	for i := range n.prog.ports {
-		largest = max(largest, uint64(n.prog.ports[i].maxFrame))
+		size := n.prog.ports[i].maxFrame
+		largest = max(largest, uint64(size))
+		var link scheduler.RateClock
+		link.SetRate(c.Ports[i].Scheduler.Rate)
+		n.ports[i].floods.wait = max(link.Span(floodCredit*size), loopWait)
 	}
 	n.floodRoom.frames = max(int(n.buffer.Own(largest)/2), leastFloods)
 }
@@ -45,7 +60,7 @@ func (n *Node) admitsFlood(ps *portState, m *frame.Meta) bool {
 	if f.frames >= n.floodRoom.frames {
 		return false
 	}
-	if !ps.sched.Exceeds(f.frames) {
+	if !ps.sched.Exceeds(f.frames) || !ps.sched.WaitsSince(n.now-f.wait) {
 		return true
 	}
 	sent := ps.sched.Sent()

@@ -6,6 +6,7 @@ import (
 
 	"gswitch/frame"
 	"gswitch/scheduler"
+	"gswitch/scheduler/orders"
 	"gswitch/wire"
 )
 
@@ -108,6 +109,95 @@ func TestFloodsHaveAnIdleLink(t *testing.T) {
 	r.setLink(1, false)
 	if left := n.ports[1].floods; left.frames != 0 {
 		t.Errorf("%d copies wait at a port without a link", left.frames)
+	}
+}
+
+// Bursts with more floods than the share come through a switch that can send them all at
+// once, or that sends them before the next burst, and lose nothing: with a rate and
+// without, by flows, and through a crossbar.
+func TestFloodsInABurst(t *testing.T) {
+	of := func(rate uint64) *Config {
+		cfg := sharedFloods(0.125)
+		for i := range cfg.Ports {
+			cfg.Ports[i].Scheduler.Rate = rate
+		}
+		return cfg
+	}
+	crossed, byFlow := of(1e9), of(0)
+	WithCrossbar(crossed, Crossing{})
+	for i := range byFlow.Ports {
+		byFlow.Ports[i].Scheduler.Queues[0].Order = orders.VOQ{}
+	}
+	for name, cfg := range map[string]*Config{"no rate": of(0), "1 Gb/s": of(1e9), "by flow": byFlow, "crossbar": crossed} {
+		for kind, to := range floodTo {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				r := newRig(t, cfg)
+				got := 0
+				come := func() {
+					got += len(r.out(1))
+					for _, p := range []uint16{0, 2, 3} {
+						r.out(p)
+					}
+				}
+				r.in(1, l2(1, 2))
+				r.advance(frame.Millisecond)
+				if come(); got != 0 {
+					t.Fatalf("%d frames came back", got)
+				}
+				const rounds = 100
+				for range rounds { // a quarter for one port, the rest for all
+					r.in(0, append(times(3, ofClass(hostMAC(2), hostMAC(1), 0, 200)), times(9, ofClass(to, hostMAC(1), 0, 200))...)...)
+					come()
+					r.advance(40 * frame.Microsecond)
+					come()
+				}
+				if d := r.drops(); got != rounds*12 || len(d) != 0 {
+					t.Errorf("%d of %d frames arrived; drops %v", got, rounds*12, d)
+				}
+			})
+		}
+	}
+}
+
+// The ring of a port without a rate that takes less than comes for it is what backs it
+// up: floods give way there, too.
+func TestFloodsGiveWayToAFullRing(t *testing.T) {
+	for kind, to := range floodTo {
+		t.Run(kind, func(t *testing.T) {
+			cfg := sharedFloods(0.125)
+			for i := range cfg.Ports {
+				cfg.Ports[i].Scheduler.Rate = 0
+			}
+			r := newRig(t, cfg)
+			r.in(1, l2(1, 2))
+			for p := range uint16(4) {
+				r.out(p)
+			}
+			sent, arrived, copies := 0, 0, 0
+			for i := range 1000 {
+				if i < 900 {
+					sent += 5
+					r.in(2, times(20, ofClass(to, hostMAC(3), 7, 1200))...)
+					r.in(0, times(5, ofClass(hostMAC(2), hostMAC(1), 3, 735))...)
+				}
+				var v [8]frame.Ref // so many it takes
+				for _, ref := range v[:r.sw.Nodes[0].Transmit(r.now, 1, v[:])] {
+					if wire.Ethernet(r.arena.Bytes(ref)).Src() == hostMAC(1) {
+						arrived++
+					} else {
+						copies++
+					}
+					r.pools[0].Free(ref)
+				}
+				for _, p := range []uint16{0, 2, 3} {
+					r.out(p)
+				}
+				r.advance(100 * frame.Microsecond)
+			}
+			if arrived != sent || copies < 100 || r.counts(2).Drops[frame.FloodShare] == 0 {
+				t.Errorf("%d of %d frames arrived, and %d copies; drops %v", arrived, sent, copies, r.drops())
+			}
+		})
 	}
 }
 
