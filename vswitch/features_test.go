@@ -152,7 +152,9 @@ func (f features) config() *vswitch.Config {
 		cfg.Options = cfg.Options.With(escapepoint.Name, escapepoint.Config{Queue: 6, Config: escape.Config{Slots: places, Flows: 32, PerFlow: places, Reclaim: 50 * frame.Microsecond}})
 	}
 	if f.has(featGentle) {
-		cfg.Options = cfg.Options.With(gfcpoint.Name, gfcpoint.Config{Stages: 6})
+		// The last stage of all who send must be slower than the queue that they send to,
+		// which its neighbour slows to C/32 and higher classes hold up.
+		cfg.Options = cfg.Options.With(gfcpoint.Name, gfcpoint.Config{Stages: pfc.MaxStages})
 	}
 	if f.has(featCrossbar) {
 		cfg.Options = cfg.Options.With(crossbarpoint.Name, crossbarpoint.Config{SkipBlocked: true, Egress: 20_000})

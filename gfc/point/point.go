@@ -29,7 +29,7 @@ type Config struct {
 
 // Section is gfc in documents.
 type Section struct {
-	Stages int        `yaml:"stages" range:"1,15" default:"15" doc:"The last stage, C/2^stages: the least rate."`
+	Stages int        `yaml:"stages" range:"1,15" default:"15" doc:"The last stage, C/2^stages: the least rate, which never ends. Where all neighbours together bring more by it than leaves, frames are lost in the end."`
 	Span   units.Size `yaml:"span" range:"0,4294967295" doc:"Bytes from xoff, the first threshold, to the full buffer. The least that is safe, 2C times the time that a stage takes to act, if left out."`
 }
 
