@@ -81,7 +81,7 @@ func TestTranslateExample(t *testing.T) {
 	}
 
 	e := c.Engine()
-	if e.Chunks != 32768 || len(e.Workers) != 2 || !e.Workers[0].Pin || e.Workers[0].CPU != 1 || e.Workers[1].Poll != dataplane.Sleep {
+	if e.Chunks != 65536 || len(e.Workers) != 2 || !e.Workers[0].Pin || e.Workers[0].CPU != 1 || e.Workers[1].Poll != dataplane.Sleep {
 		t.Errorf("engine: %+v", e)
 	}
 	up := c.Switches[0].Ports[2].Spec()

@@ -16,6 +16,7 @@ func Warnings(file string, data []byte) section.Errors {
 	if !d.OK() {
 		return nil // they are more than warnings
 	}
+	resolved := c.Resolved()
 	for i := range c.Switches {
 		s, path := &c.Switches[i], fmt.Sprintf("switches[%d]", i)
 		for _, name := range keys(s.QoS) {
@@ -23,12 +24,15 @@ func Warnings(file string, data []byte) section.Errors {
 				d.Fail(path+".qos."+name, "no port uses this profile; name it in ports[].qos, or take it out")
 			}
 		}
-		d.warnWhole(&c.Resolved().Switches[i], path)
+		d.warnWhole(&resolved.Switches[i], path)
 		for _, f := range vswitch.Features() {
 			if f.InputQueued && s.Features.Get(f.Name) != nil && s.Buffer.Size != 0 {
 				d.Fail(path+".buffer.size", "is for copies and what the switch itself sends: other frames wait in the queues of %s", f.Name)
 			}
 		}
+	}
+	for _, s := range resolved.Shortages() {
+		d.Fail(s.Path, "%v", s.Err)
 	}
 	errs, _ := d.Err().(section.Errors)
 	return errs

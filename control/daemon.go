@@ -124,9 +124,7 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 	}
 	ec := d.resolved.Engine()
 	ec.Logger = d.log
-	if ec.Chunks == 0 {
-		ec.Chunks = chunksFor(d.resolved)
-	}
+	ec.Chunks = d.resolved.Frames()
 	var err error
 	if d.engine, err = dataplane.New(ec); err != nil {
 		return nil, ExplainSystem(err)
@@ -209,55 +207,16 @@ func (d *Daemon) accept(doc, resolved *config.Config, source string, changed boo
 	d.doc, d.resolved, d.source = doc, resolved, source
 	if changed {
 		d.state.Generation++
+		d.warn()
 	}
 	d.state.ReloadSuccess, d.state.ReloadTime = true, time.Now()
 }
 
-// What the packet memory is computed from. All of it is resident: the kernel
-// pins what it may receive into.
-const (
-	framesAPort  = 2 * 2048 // fill and receive ring of a queue of an interface
-	framesAWire  = 256      // under way inside the process
-	framesACable = 4096     // most that an emulated cable holds
-	framesQueue  = 12 << 10 // in the queues of a switch whose buffer has no size
-	framesQueues = 48 << 10 // in the queues of all such switches
-)
-
-// chunksFor computes the packet memory: the rings of the ports and what may be
-// queued.
-func chunksFor(c *config.Config) int {
-	rings, unsized, sized := 0, 0, 0
-	for i := range c.Switches {
-		s := &c.Switches[i]
-		for j := range s.Ports {
-			switch p := &s.Ports[j]; {
-			case p.Interface != "":
-				rings += framesAPort * max(p.Queues, len(p.Workers))
-			default:
-				rings += framesAWire
-			}
-			rings += 2 * onCable(&s.Ports[j]) // of all memory half is for what waits in queues
-		}
-		if s.Buffer.Size == 0 {
-			unsized += framesQueue
-		}
-		// Full-size frames fill their chunk to about two thirds.
-		sized += int(s.Buffer.Size) / (c.Memory.Chunk / 2)
+// warn says in the log what the packet memory is too small for.
+func (d *Daemon) warn() {
+	for _, s := range d.resolved.Shortages() {
+		d.log.Warn("packet memory", "at", s.Path, "error", s.Err)
 	}
-	return max(16384, rings+min(unsized, framesQueues)+sized)
-}
-
-// onCable is how many frames can be on the emulated cable of a port: the smallest ones at
-// the rate of its link.
-func onCable(p *config.Port) int {
-	switch {
-	case p.Delay == 0:
-		return 0
-	case p.Rate == 0:
-		return framesACable
-	}
-	const smallest = (60 + 24) * 8 // bits on the link
-	return int(min(framesACable, 1+float64(p.Rate)*time.Duration(p.Delay).Seconds()/smallest))
 }
 
 // try builds every switch in ordinary memory: what the nodes would refuse is
@@ -272,10 +231,7 @@ func try(c *config.Config) error {
 }
 
 func trySwitch(c *config.Config, s *config.Switch) error {
-	chunks := c.Memory.Frames
-	if chunks == 0 {
-		chunks = chunksFor(c)
-	}
+	chunks := c.Frames()
 	// The arena is as large as the engine's, since buffers are checked
 	// against it, but it is never touched and so costs nothing.
 	mem, err := unix.Mmap(-1, 0, chunks*c.Memory.Chunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)

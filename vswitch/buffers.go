@@ -80,8 +80,14 @@ func (n *Node) InputMemory() (bytes uint32, chunks int) {
 	if !cfg.Buffer.Chunks {
 		return 0, 0
 	}
-	all, _ := cfg.mayHold(len(n.handIn), n.arena.Chunks())
-	return uint32(n.pool.Room()), all - all/ownPart
+	return uint32(n.pool.Room()), cfg.InputChunks(len(n.handIn), n.arena.Chunks())
+}
+
+// InputChunks returns how many chunks those of one of several workers are, of a packet
+// memory of so many.
+func (cfg *Config) InputChunks(workers, chunks int) int {
+	all, _ := cfg.mayHold(workers, chunks)
+	return all - all/ownPart
 }
 
 func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {

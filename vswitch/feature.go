@@ -68,6 +68,9 @@ type Feature struct {
 	Notices bool
 	// BothEnds tells that the neighbour at a port must have it, too.
 	BothEnds bool
+	// Memory reports what of a configuration that is possible has too little room where the
+	// packet memory has so many chunks and ports belong to so many workers; nil: nothing.
+	Memory func(cfg *Config, workers, chunks int) error
 	// InputQueued tells that Instance.InputQueues takes the place of the shared
 	// buffer.
 	InputQueued bool

@@ -8,6 +8,7 @@ package point
 import (
 	"fmt"
 	"math/bits"
+	"sort"
 
 	"gswitch/buffer"
 	"gswitch/crossbar"
@@ -56,12 +57,13 @@ const (
 	defaultQueue   = 128 << 10
 	defaultSpeedup = 4
 	maxSpeedup     = 1000
-	smallest       = 60 // bytes of a frame of Ethernet, without
-	fcs            = 4  // bytes of the frame check sequence, which links count and queues do not
+	smallest       = 60      // bytes of a frame of Ethernet, without
+	mostChunks     = 1 << 24 // of a packet memory
+	fcs            = 4       // bytes of the frame check sequence, which links count and queues do not
 )
 
 func init() {
-	vswitch.Register(vswitch.Feature{Name: Name, Check: check, Divide: divide, New: newPoint, Counters: counters, InputQueued: true,
+	vswitch.Register(vswitch.Feature{Name: Name, Check: check, Memory: memory, Divide: divide, New: newPoint, Counters: counters, InputQueued: true,
 		Whole: func() vswitch.WholeSection { return new(Section) },
 		Doc:   "Queues at the ingress ports and a crossbar to those at the egress ports, in place of the shared buffer (DeTail)."})
 }
@@ -124,6 +126,38 @@ func check(cfg *vswitch.Config) error {
 		return fmt.Errorf("crossbar: %w", err)
 	}
 	return nil
+}
+
+// memory reports headroom of lossless classes for which there are not enough chunks: they
+// have less than that, see crossbar.Divide.
+func memory(cfg *vswitch.Config, workers, chunks int) error {
+	c, on := Of(cfg)
+	if !on {
+		return nil
+	}
+	x, err := c.made(cfg)
+	if err != nil {
+		return nil // which check tells
+	}
+	ports := 0
+	for i := range cfg.Ports {
+		if cfg.Ports[i].Name != "" {
+			ports++
+		}
+	}
+	want := x.Chunks.Headroom
+	has := func(chunks int) uint32 {
+		return crossbar.Divide(1, cfg.InputChunks(workers, chunks), ports, ports, want).Headroom
+	}
+	got := has(chunks)
+	if got >= want {
+		return nil
+	}
+	how := "have fewer lossless classes, less response or shorter cables"
+	if enough := sort.Search(mostChunks+1, func(n int) bool { return has(n) >= want }); enough <= mostChunks {
+		how = fmt.Sprintf("set memory.frames to at least %d, or ", enough) + how
+	}
+	return fmt.Errorf("after a pause lossless classes may still get %d small frames at each port, and the packet memory of %d has headroom for %d; others are lost: %s", want, chunks, got, how)
 }
 
 // divide takes lossless classes out of the shared buffer.
