@@ -24,7 +24,7 @@ switches:
       - {interface: d1, netns: NETNS, rate: RATE1, qos: q, trust: dscp, acl: edge, vlan: {access: 10}, isolated: true, storm_control: {broadcast: 20Mbps}, faults: {loss: 1%, duplicate: 1%, reorder: 1%, reorder_delay: 200us, seed: 4}}
       - {interface: d2, netns: NETNS, rate: RATE2, qos: q, trust: dscp, acl: edge, vlan: {trunk: [10, 20], native: 10}, telemetry: {source: int-md, source_ports: [9100], sink: true}}
       - {interface: d3, netns: NETNS, rate: 50Mbps, qos: ordered, trust: dscp, address: [10.3.0.1/24, "fd00:3::1/64"]}
-      - {interface: d4, netns: NETNS, rate: 20Mbps, qos: ordered, address: [10.4.0.1/24]}
+      - {interface: d4, netns: NETNS, rate: 10Mbps, qos: ordered, address: [10.4.0.1/24]}
       - {name: up, wire: s1-s2, rate: 50Mbps, qos: q, trust: dscp, address: [10.9.0.0/31]}
       - {name: other, wire: s1-s2b, rate: 50Mbps, trust: dscp, qos: q, address: [10.9.0.2/31]}
       - {name: copies, pcap: {write: CAPTURE, fast: true}}
@@ -52,7 +52,7 @@ switches:
           - {queue: 6, shadow: {text: q = Queue(8KB);}}
           - {queue: 4, weight: 1, order: {kind: calendar, rate: 10Mbps}}
           - {queue: 5, weight: 1, rank: dscp, order: {kind: packs, levels: 8, depth: 10, window: 20}}
-        push_out: {port: 64KB, queue: 32KB}
+        push_out: {port: 64KB, queue: 48KB}
         lstf: {queues: [1], write: fair, rate: 5Mbps}
     buffer: {size: 2MB, limit: LIMIT}
     pfc: {classes: [3], watchdog: {detect: 20ms, restore: 10ms, action: drop}, err_disable: 1s, log: 64}

@@ -52,21 +52,22 @@ func (n *Node) Discard(r frame.Ref) { n.pool.Free(r) }
 // the frame is dropped, if too many wait.
 func (n *Node) Send(r frame.Ref) bool {
 	n.count.Made++
-	if n.sendsN == len(n.sends) {
+	if n.sendsN == vector {
 		n.countDrop(n.arena.Meta(r).InPort, frame.OwnShare)
 		n.pool.Free(r)
 		return false
 	}
-	n.sends[n.sendsN] = r
+	n.sends[n.sending&1][n.sendsN] = r
 	n.sendsN++
 	return true
 }
 
-// sendAll sends what waits by Send.
+// sendAll sends what waits by Send. What is dropped for it can have features send more,
+// which waits in the other half.
 func (n *Node) sendAll(now frame.Time) {
 	n.now = now
-	v := n.sends[:n.sendsN]
-	n.sendsN = 0
+	v := n.sends[n.sending&1][:n.sendsN]
+	n.sending, n.sendsN = n.sending^1, 0
 	for _, r := range v {
 		m := n.arena.Meta(r)
 		m.Arrival = now
