@@ -79,6 +79,7 @@ type InCounts struct {
 	Frames, Bytes  uint64 // taken in
 	Refused        uint64 // frames without room, lossless ones
 	RefusedLossy   uint64 // frames of other classes, and copies
+	RefusedCopied  uint64 // frames of lossless classes for several ports, which wait elsewhere: see Refused
 	Short          uint64 // of both, those for which there were no chunks of memory
 	Pauses, Resume [8]uint64
 }
@@ -170,6 +171,14 @@ func (c *InCounts) refuse(lossy bool) {
 		c.RefusedLossy++
 	} else {
 		c.Refused++
+	}
+}
+
+// Refused counts a frame for several ports that did not wait here, and for which there was
+// no room where it did: a loss, if its class is lossless.
+func (x *Crossbar) Refused(m *frame.Meta) {
+	if x.cfg.Lossless>>(m.Class&7)&1 != 0 {
+		x.in[m.InPort%MaxPorts].count.RefusedCopied++
 	}
 }
 

@@ -33,6 +33,7 @@ func (v *View) Add(o *View) {
 	v.In.Bytes += o.In.Bytes
 	v.In.Refused += o.In.Refused
 	v.In.RefusedLossy += o.In.RefusedLossy
+	v.In.RefusedCopied += o.In.RefusedCopied
 	v.In.Short += o.In.Short
 	v.Out.Frames += o.Out.Frames
 	v.Out.Bytes += o.Out.Bytes

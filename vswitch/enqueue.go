@@ -184,6 +184,9 @@ func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 		reason = n.buffer.Admit(m)
 	}
 	if reason != frame.Keep {
+		if n.inputs != nil && reason != frame.PFCWatchdog && m.Flags&severalPorts != 0 && m.Flags&frame.Own == 0 {
+			n.inputs.Refused(m)
+		}
 		ps.queueDrops[m.Queue]++
 		n.drop(r, reason)
 		return

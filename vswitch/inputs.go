@@ -22,6 +22,9 @@ type InputQueues interface {
 	Next(now frame.Time) (frame.Ref, frame.Time)
 	// Leave tells that a frame of Next left its egress queue, or was dropped there.
 	Leave(now frame.Time, m *frame.Meta)
+	// Refused tells of a frame that several ports send, and for which the shared buffer
+	// had no room at one of them.
+	Refused(m *frame.Meta)
 	// Flush removes frames that Next has not given out, and returns how many it wrote
 	// to out: 0 when there are none.
 	Flush(out []frame.Ref) int
@@ -47,7 +50,11 @@ type InputQueues interface {
 // copied are the frames that are sent by several ports. They do not wait in input
 // queues, since there they would hold up what comes behind them: a slow port would slow
 // all that send something to everybody, and a slow mirror those whose frames it copies.
-const copied = frame.IsClone | frame.IsMulticast | frame.IsBroadcast | frame.Flooded
+const copied = frame.IsClone | severalPorts
+
+// severalPorts are the frames that are sent to more than one station, or to one that
+// nobody knows.
+const severalPorts = frame.IsMulticast | frame.IsBroadcast | frame.Flooded
 
 // Passage is what the options of a feature with InputQueues tell of the way of
 // frames through a switch.

@@ -92,7 +92,7 @@ var counters = []vswitch.Counter{
 	drainBytes: {Name: "crossbar_drain_bytes", Help: "Bytes of the class and those above: at the ingress port, waiting to cross (ingress), or that crossed and have not left (egress).", Labels: []string{"class", "side"}, Values: []string{"ingress", "egress"}, Gauge: true},
 	mostBytes:  {Name: "crossbar_watermark_bytes", Help: "Most bytes that ever waited at the port; of several workers the sum of theirs.", Labels: []string{"side"}, Values: []string{"ingress", "egress"}, Gauge: true},
 	crossed:    {Name: "crossbar_packets_total", Help: "Frames that crossed to the port, and of them those that crossed while a class above was blocked (skipped).", Labels: []string{"outcome"}, Values: []string{"crossed", "skipped"}},
-	refused:    {Name: "crossbar_refused_packets_total", Help: "Frames that came by the port and found no room in its ingress queue.", Labels: []string{"kind"}, Values: []string{"lossless", "lossy"}},
+	refused:    {Name: "crossbar_refused_packets_total", Help: "Frames that came by the port and found no room in its ingress queue; copied: those of lossless classes for several ports, which found none in the shared buffer at one of them.", Labels: []string{"kind"}, Values: []string{"lossless", "lossy", "copied"}},
 	short:      {Name: "crossbar_short_packets_total", Help: "Frames, of those refused, for which the port had no more chunks of packet memory, though bytes of its ingress queue."},
 	chunks:     {Name: "crossbar_chunks", Help: "Chunks of packet memory of the frames that wait at the ingress port; 0 where they are not counted.", Gauge: true},
 	pauses:     {Name: "crossbar_pauses_total", Help: "Pauses that the ingress queue of the port asked for.", Labels: []string{"class"}},
@@ -120,6 +120,7 @@ func (p *point) read(emit func(counter int, port uint16, value float64, labels .
 		emit(crossed, at, float64(v.Out.Skipped), "skipped")
 		emit(refused, at, float64(v.In.Refused), "lossless")
 		emit(refused, at, float64(v.In.RefusedLossy), "lossy")
+		emit(refused, at, float64(v.In.RefusedCopied), "copied")
 		emit(short, at, float64(v.In.Short))
 		emit(chunks, at, float64(v.Chunks))
 	}

@@ -8,6 +8,7 @@ import (
 	"gswitch/pfc"
 	"gswitch/vswitch"
 	st "gswitch/vswitch/switchtest"
+	"gswitch/wire"
 )
 
 func config(o point.Config) *vswitch.Config {
@@ -41,6 +42,43 @@ func TestRefusedConfigs(t *testing.T) {
 		err := cfg.CheckBuffer(1)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// Broadcasts wait in the shared buffer, where nothing is set aside for lossless classes. Those of
+// such a class for which it has no room are counted as losses, those of others are not.
+func TestRefusedBroadcastsAreCounted(t *testing.T) {
+	for _, classes := range []uint8{0, 0xff} {
+		cfg := st.Rated(st.Base(3), 1_000_000_000)
+		cfg.Buffer.Size = 64 << 10
+		if classes != 0 {
+			cfg.PFC = vswitch.PFCConfig{Mode: pfc.PFC, Classes: classes}
+		}
+		cfg.Options = cfg.Options.With(point.Name, point.Config{Ingress: 1 << 20})
+		r := st.New(t, cfg)
+		everybody := append(st.L2(2, 1), make([]byte, 1000-len(st.L2(2, 1)))...)
+		copy(everybody, wire.BroadcastMAC[:])
+		for range 200 {
+			r.In(0, everybody)
+		}
+		lost, counted := uint64(0), 0.0
+		for reason, n := range r.Drops() {
+			if reason != "queue-tail" && reason != "buffer-full" && reason != "ingress-limit" {
+				t.Errorf("%d drops for %s", n, reason)
+			}
+			lost += n
+		}
+		r.Switch.Nodes[0].ReadFeatures(func(f *vswitch.Feature, c int, port uint16, v float64, labels ...string) {
+			if f.Counters[c].Name == "crossbar_refused_packets_total" && v != 0 {
+				if port != 0 || labels[0] != "copied" {
+					t.Errorf("port %d: %v %v", port, v, labels)
+				}
+				counted += v
+			}
+		})
+		if want := float64(lost); lost == 0 || classes == 0 && counted != 0 || classes != 0 && counted != want {
+			t.Errorf("lossless classes %08b: %d copies were dropped, %v counted", classes, lost, counted)
 		}
 	}
 }
