@@ -102,10 +102,12 @@ func plainWords(b []byte, n, sum int) (t uint64) {
 	t = product(w(0), w(8)) + product(w(16)+16*prime&(1<<64-1), w(24))
 	i, x, y := 32, w(32), w(40)
 	if sum < 48 {
-		y = there(y, 0)
+		if y&0xffff != 0 {
+			y |= 0xffff
+		}
 	} else {
 		t += product(x+32*prime&(1<<64-1), y)
-		i, x, y = 48, there(w(48), 16), w(56)
+		i, x, y = 48, w(48)|0xffff<<16, w(56) // see mask
 	}
 	for ; n-i > 16; x, y = w(i), w(i+8) {
 		t += product(x+uint64(i)*prime, y)
@@ -118,14 +120,6 @@ func plainWords(b []byte, n, sum int) (t uint64) {
 		y &= 1<<(8*(rest-8)&63) - 1 | -(rest >> 4)
 	}
 	return t + product(x+uint64(i)*prime, y)
-}
-
-// there makes the checksum in the bits of a word from one on 0xffff if it is not 0.
-func there(w uint64, bit uint) uint64 {
-	if w>>bit&0xffff != 0 {
-		w |= 0xffff << bit
-	}
-	return w
 }
 
 // words takes in what is kept of a frame.

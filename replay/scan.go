@@ -15,6 +15,9 @@ type headers struct {
 	gre    bool // behind IPv4, without options
 }
 
+// tcp reports whether the checksum is that of TCP.
+func (h *headers) tcp() bool { return h.sum == h.l4+16 }
+
 // telemetryKeep bounds a telemetry block with the headers behind it.
 const telemetryKeep = 120
 
@@ -110,10 +113,10 @@ func roce(b []byte, bth, udp int, to extender) int {
 // Kept returns how many bytes of a frame are recorded, from its front.
 func Kept(b []byte) int { h := scan(b); return h.keep }
 
-// mask writes what stands for a checksum that is not recorded: whether there
-// is one.
+// mask writes what stands for a checksum that is not recorded: of UDP whether there is one
+// (RFC 768: 0 says none). That of TCP is 0 by chance, for one payload in 65,536.
 func (h *headers) mask(b []byte) {
-	if h.sum != 0 && (b[h.sum] != 0 || b[h.sum+1] != 0) {
+	if h.sum != 0 && (h.tcp() || b[h.sum] != 0 || b[h.sum+1] != 0) {
 		b[h.sum], b[h.sum+1] = 0xff, 0xff
 	}
 }
