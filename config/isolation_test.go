@@ -33,7 +33,7 @@ var wholes = []string{
 	"clock: {parent: c, ports: [d]}",
 	"flowradar: {mode: both, slot: 1ms, flows: 64}",
 	"watch: {sessions: [{name: w, port: e, one_in: 2}]}",
-	"watch: {sessions: [{name: w, port: e, snap: 64, drops: [all], own_pauses: true, everflow: {sample: 1}}]}",
+	"watch: {sessions: [{name: w, port: e, snap: 128, drops: [all], own_pauses: true, everflow: {sample: 1}}]}",
 	"telemetry: {int: true}",
 	"escape: {ports: [c, d], slots: 8, flows: 16}",
 	"buffer: {alpha: 4}",

@@ -152,7 +152,7 @@ func (d *Daemon) steps(next *config.Config, step Stepper) error {
 		}
 		err := step(
 			func() error { return d.removeSwitch(old.Name) },
-			func() error { return d.addSwitch(old, 0) })
+			func() error { return d.addSwitch(old) })
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (d *Daemon) steps(next *config.Config, step Stepper) error {
 			continue
 		}
 		err := step(
-			func() error { return d.addSwitch(s, 0) },
+			func() error { return d.addSwitch(s) },
 			func() error { return d.removeSwitch(s.Name) })
 		if err != nil {
 			return err
@@ -245,7 +245,7 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step Stepper) (open []func(
 		}
 		err := step(
 			func() error { return d.closePort(u, was.Name) },
-			func() error { return d.openPort(u, old, was, 0) })
+			func() error { return d.openPort(u, old, was) })
 		if err != nil {
 			return nil, err
 		}
@@ -284,7 +284,7 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step Stepper) (open []func(
 		}
 		open = append(open, func() error {
 			return step(
-				func() error { return d.openPort(u, s, p, 0) },
+				func() error { return d.openPort(u, s, p) },
 				func() error { return d.closePort(u, p.Name) })
 		})
 	}

@@ -61,7 +61,7 @@ func parse(t *testing.T, doc string) *config.Config {
 // run starts a daemon and the API over it.
 func run(t *testing.T, doc string) (*Daemon, *httptest.Server) {
 	t.Helper()
-	d, err := New(parse(t, doc), Options{Version: "v1", Source: "test.yaml", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	d, err := New(t.Context(), parse(t, doc), Options{Version: "v1", Source: "test.yaml", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +410,7 @@ func TestUnixSocket(t *testing.T) {
 	if s, err := FindSocket(dir, ""); err == nil {
 		t.Errorf("found %s", s)
 	}
-	d, err := New(parse(t, strings.Replace(wires, "/run/gswitch-test/never.sock", path+", listen: 127.0.0.1:0", 1)), Options{Logger: slog.New(slog.DiscardHandler)})
+	d, err := New(t.Context(), parse(t, strings.Replace(wires, "/run/gswitch-test/never.sock", path+", listen: 127.0.0.1:0", 1)), Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -105,8 +106,9 @@ type openPort struct {
 	open []*dataplane.Port
 }
 
-// New makes a daemon with its ports open. Nothing is forwarded before Start.
-func New(c *config.Config, opts Options) (*Daemon, error) {
+// New makes a daemon with its ports open. Nothing is forwarded before Start. The end of
+// ctx ends waiting for interfaces.
+func New(ctx context.Context, c *config.Config, opts Options) (*Daemon, error) {
 	c = opts.Override(c)
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -122,6 +124,11 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 	if err := try(d.resolved); err != nil {
 		return nil, ConfigError{err}
 	}
+	if opts.Wait > 0 {
+		if err := awaitInterfaces(ctx, d.resolved, opts.Wait); err != nil {
+			return nil, err
+		}
+	}
 	ec := d.resolved.Engine()
 	ec.Logger = d.log
 	ec.Chunks = d.resolved.Frames()
@@ -130,7 +137,7 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 		return nil, ExplainSystem(err)
 	}
 	for i := range d.resolved.Switches {
-		if err := d.addSwitch(&d.resolved.Switches[i], opts.Wait); err != nil {
+		if err := d.addSwitch(&d.resolved.Switches[i]); err != nil {
 			return nil, errors.Join(ExplainSystem(err), d.engine.Stop())
 		}
 	}
@@ -290,7 +297,7 @@ func Check(c *config.Config) error {
 }
 
 // addSwitch makes a switch and opens its ports. What fails is taken back.
-func (d *Daemon) addSwitch(s *config.Switch, wait time.Duration) error {
+func (d *Daemon) addSwitch(s *config.Switch) error {
 	u := &unit{name: s.Name, timing: s.Timing(), workers: s.WorkersUsed(), numbers: map[string]int{}, ports: map[string]*openPort{}}
 	u.number(s)
 	var pools []*frame.Pool
@@ -312,7 +319,7 @@ func (d *Daemon) addSwitch(s *config.Switch, wait time.Duration) error {
 		}
 	}
 	for i := range s.Ports {
-		if err := d.openPort(u, s, &s.Ports[i], wait); err != nil {
+		if err := d.openPort(u, s, &s.Ports[i]); err != nil {
 			return errors.Join(err, d.closeSwitch(u))
 		}
 	}
@@ -386,10 +393,10 @@ func (u *unit) number(s *config.Switch) {
 }
 
 // openPort gives the queues of a port to the workers of its switch.
-func (d *Daemon) openPort(u *unit, s *config.Switch, p *config.Port, wait time.Duration) error {
+func (d *Daemon) openPort(u *unit, s *config.Switch, p *config.Port) error {
 	o := &openPort{conf: *p}
 	u.ports[p.Name] = o
-	shares, err := shareQueues(p, wait)
+	shares, err := shareQueues(p)
 	if err != nil {
 		return fmt.Errorf("port %s: %w", metrics.PortName(u.name, p.Name), err)
 	}
@@ -398,7 +405,7 @@ func (d *Daemon) openPort(u *unit, s *config.Switch, p *config.Port, wait time.D
 	}
 	for i, queues := range shares {
 		spec := p.Spec()
-		spec.Name, spec.Queues, spec.Wait, spec.Timing = metrics.PortName(u.name, p.Name), queues, wait, u.timing
+		spec.Name, spec.Queues, spec.Timing = metrics.PortName(u.name, p.Name), queues, u.timing
 		spec.Tap = s.Twin(p, u.numbers)
 		k := slices.Index(u.workers, p.Workers[i])
 		port, err := d.engine.AddPort(p.Workers[i], u.sw.Nodes[k], uint16(u.numbers[p.Name]), spec)

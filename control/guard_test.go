@@ -41,7 +41,7 @@ func listening(t *testing.T, control config.Control, wait limits) (*Daemon, stri
 	control.Socket, control.Listen = filepath.Join(t.TempDir(), "s.sock"), "127.0.0.1:0"
 	c := parse(t, wires)
 	c.Control = control
-	d, err := New(c, Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	d, err := New(t.Context(), c, Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

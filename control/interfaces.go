@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,17 +18,18 @@ import (
 	"gswitch/control/privilege"
 	"gswitch/dataplane"
 	"gswitch/dataplane/xsk"
+	"gswitch/metrics"
 )
 
 // shareQueues divides the queues of a port among its workers, in turn.
-func shareQueues(p *config.Port, wait time.Duration) ([][]int, error) {
+func shareQueues(p *config.Port) ([][]int, error) {
 	if p.Interface == "" {
 		return make([][]int, 1), nil
 	}
 	n := p.Queues
 	if n == 0 {
 		var err error
-		if n, err = countQueues(p, wait); err != nil {
+		if n, err = countQueues(p); err != nil {
 			return nil, err
 		}
 	}
@@ -46,8 +48,8 @@ const interfacePoll = 50 * time.Millisecond
 
 // countQueues returns how many queues frames may arrive on. All must be
 // taken, or the kernel would keep some of the frames.
-func countQueues(p *config.Port, wait time.Duration) (int, error) {
-	i, err := FindInterface(p.Interface, p.NetNS, wait)
+func countQueues(p *config.Port) (int, error) {
+	i, err := FindInterface(p.Interface, p.NetNS)
 	return i.Queues, err
 }
 
@@ -58,24 +60,54 @@ type Interface struct {
 	Queues int // that frames may arrive on
 }
 
-// FindInterface looks at an interface. One that is not there is waited for.
-func FindInterface(name, netns string, wait time.Duration) (i Interface, err error) {
-	for deadline := time.Now().Add(wait); ; time.Sleep(interfacePoll) {
-		err := xsk.InNetNS(netns, func() error {
-			l, err := netlink.LinkByName(name)
-			if err != nil {
-				return err
-			}
-			i = Interface{l.Attrs().HardwareAddr, l.Attrs().MTU, dataplane.Channels(name)}
-			return nil
-		})
-		if err == nil {
-			return i, nil
+// FindInterface looks at an interface.
+func FindInterface(name, netns string) (i Interface, err error) {
+	err = xsk.InNetNS(netns, func() error {
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
 		}
-		if time.Now().After(deadline) {
-			return i, ExplainInterface(name, netns, err)
+		i = Interface{l.Attrs().HardwareAddr, l.Attrs().MTU, dataplane.Channels(name)}
+		return nil
+	})
+	if err != nil {
+		return i, ExplainInterface(name, netns, err)
+	}
+	return i, nil
+}
+
+// AwaitInterface returns an interface once it is there. It waits until the deadline, or
+// the end of ctx, of which its error tells.
+func AwaitInterface(ctx context.Context, name, netns string, deadline time.Time) (Interface, error) {
+	for {
+		i, err := FindInterface(name, netns)
+		if err == nil || !time.Now().Before(deadline) {
+			return i, err
+		}
+		select {
+		case <-ctx.Done():
+			return i, fmt.Errorf("%w: no longer waited for: %w", ctx.Err(), err)
+		case <-time.After(interfacePoll):
 		}
 	}
+}
+
+// awaitInterfaces waits until the interfaces of all ports are there.
+func awaitInterfaces(ctx context.Context, c *config.Config, wait time.Duration) error {
+	deadline := time.Now().Add(wait)
+	for i := range c.Switches {
+		s := &c.Switches[i]
+		for j := range s.Ports {
+			p := &s.Ports[j]
+			if p.Interface == "" {
+				continue
+			}
+			if _, err := AwaitInterface(ctx, p.Interface, p.NetNS, deadline); err != nil {
+				return fmt.Errorf("port %s: %w", metrics.PortName(s.Name, p.Name), err)
+			}
+		}
+	}
+	return nil
 }
 
 // harmless refuses an interface whose loss would cut this machine off, unless

@@ -102,7 +102,7 @@ switches:
     buffer: {size: 4MB, limit: 100KB}
     fdb: {static: [{mac: "02:00:00:00:00:02", port: a}, {mac: "02:00:00:00:00:03", port: b}]}
 `, source(t, frames), filepath.Join(t.TempDir(), "a.pcapng"), filepath.Join(t.TempDir(), "b.pcapng"))
-	d, err := New(parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, Recorder: o, Logger: slog.New(slog.DiscardHandler)})
+	d, err := New(t.Context(), parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, Recorder: o, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,11 +438,11 @@ switches:
   - name: s1
     ports: [{name: p1, wire: a, workers: [0]}, {name: p2, wire: a, workers: [1]}]
 `
-	_, err := New(parse(t, doc), Options{Record: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	_, err := New(t.Context(), parse(t, doc), Options{Record: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "switch s1 runs on 2 workers") {
 		t.Errorf("recording two workers: %v", err)
 	}
-	d, err := New(parse(t, doc), Options{Logger: slog.New(slog.DiscardHandler)})
+	d, err := New(t.Context(), parse(t, doc), Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

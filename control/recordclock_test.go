@@ -14,7 +14,7 @@ func TestHeaderHasClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := New(c, Options{})
+		d, err := New(t.Context(), c, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

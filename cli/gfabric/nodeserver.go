@@ -28,6 +28,9 @@ func (v *nodeServer) serve(ctx context.Context) error {
 		return err
 	}
 	if err := v.setUp(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // it was ended, as it is meant to be
+		}
 		return err
 	}
 	l, err := v.listen()

@@ -74,7 +74,7 @@ func recordedSwitchOf(t *testing.T, name, dir string) (record, in, out string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := control.New(doc, control.Options{Version: version, Record: dir, Logger: slog.New(slog.DiscardHandler)})
+	d, err := control.New(t.Context(), doc, control.Options{Version: version, Record: dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -312,6 +312,9 @@ with --keep-privileges.`,
 			signal.Notify(hangup, unix.SIGHUP)
 			defer signal.Stop(hangup)
 			r, err := o.start(c.Context(), a, c.ErrOrStderr(), slog.LevelInfo)
+			if errors.Is(err, context.Canceled) {
+				return nil // told to end while it waited for an interface
+			}
 			if err != nil {
 				return err
 			}

@@ -180,7 +180,11 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 	if err != nil {
 		return err
 	}
-	d, err := control.New(doc, opts)
+	d, err := control.New(ctx, doc, opts)
+	if errors.Is(err, context.Canceled) {
+		log.Info("told to end while it waited for an interface", "error", err)
+		return cli.CloseAll(listeners)
+	}
 	if refused := (control.ConfigError{}); errors.As(err, &refused) {
 		err = fmt.Errorf("%s: %w", source, err)
 	}

@@ -158,7 +158,7 @@ func (p *plan) change(old, h *config.Host) error {
 		p.note("~ host %s: its interface is closed and opened again, since mode changes: frames under way are lost, queue pairs stay", h.Name)
 	}
 	// An interface that is not there now does not stand in the way.
-	if at, err := control.FindInterface(h.Interface, h.NetNS, 0); err == nil {
+	if at, err := control.FindInterface(h.Interface, h.NetNS); err == nil {
 		return fits(h, at)
 	}
 	return nil

@@ -127,20 +127,11 @@ func chunksFor(places map[string]control.Interface) int {
 // find looks at the interface of a host, and waits for one that is not there
 // until the deadline or the end of ctx.
 func find(ctx context.Context, h *config.Host, deadline time.Time) (control.Interface, error) {
-	for {
-		at, err := control.FindInterface(h.Interface, h.NetNS, 0)
-		if err == nil {
-			return at, fits(h, at)
-		}
-		if !time.Now().Before(deadline) {
-			return at, fmt.Errorf("host %s: %w", h.Name, err)
-		}
-		select {
-		case <-ctx.Done():
-			return at, fmt.Errorf("host %s: no longer waited for: %w", h.Name, err)
-		case <-time.After(100 * time.Millisecond):
-		}
+	at, err := control.AwaitInterface(ctx, h.Interface, h.NetNS, deadline)
+	if err != nil {
+		return at, fmt.Errorf("host %s: %w", h.Name, err)
 	}
+	return at, fits(h, at)
 }
 
 // findAll finds the interfaces of hosts, by the names of the hosts.

@@ -106,27 +106,12 @@ func (t *Transparent) places(ctx context.Context) ([]place, error) {
 			at          *control.Interface
 		}{{b.Outer, b.NetNS, &out[i].outer}, {b.Inner, b.InnerNetNS, &out[i].inner}} {
 			var err error
-			if *p.at, err = appears(ctx, p.name, p.netns, deadline); err != nil {
+			if *p.at, err = control.AwaitInterface(ctx, p.name, p.netns, deadline); err != nil {
 				return nil, fmt.Errorf("host %s: %w", b.Name, err)
 			}
 		}
 	}
 	return out, nil
-}
-
-// appears returns an interface once it is there.
-func appears(ctx context.Context, name, netns string, deadline time.Time) (control.Interface, error) {
-	for {
-		at, err := control.FindInterface(name, netns, 0)
-		if err == nil || !time.Now().Before(deadline) {
-			return at, err
-		}
-		select {
-		case <-ctx.Done():
-			return at, fmt.Errorf("no longer waited for: %w", err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }
 
 // open makes a bump with its two ports.

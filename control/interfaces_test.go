@@ -1,0 +1,23 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Who waits for an interface ends as soon as it is told to, and says what it waited for.
+func TestAwaitedNoLonger(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := AwaitInterface(ctx, "never-there", "", time.Now().Add(time.Minute))
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "never-there") {
+		t.Errorf("it says %v", err)
+	}
+	_, err = AwaitInterface(t.Context(), "never-there", "", time.Now())
+	if err == nil || errors.Is(err, context.Canceled) {
+		t.Errorf("when the time is over, it says %v", err)
+	}
+}
