@@ -128,6 +128,7 @@ func (r *Recorder) lose(why string) {
 
 // quiet ends taking note of failures.
 func (r *Recorder) quiet() {
+	r.misses = nil
 	r.pool.LogMisses(nil)
 	if r.verdicts != nil {
 		r.verdicts.Log(nil)
@@ -245,9 +246,10 @@ func (r *Recorder) stamps(now frame.Time, v []frame.Ref) {
 	}
 }
 
-// forget drops what was noted of allocations outside of the node's calls: of
-// rings, captures and other nodes.
-func (r *Recorder) forget() { r.pool.TakeMisses() }
+// forget begins the notes of a call's allocations: none of rings, captures and other nodes.
+// Nodes that share a pool are recorded each with a log of its own, and one that ends leaves
+// those of the others alone.
+func (r *Recorder) forget() { r.pool.LogMisses(r.misses) }
 
 // Transmit implements frame.Node.
 func (r *Recorder) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
