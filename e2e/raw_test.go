@@ -214,8 +214,11 @@ func startStream(t testing.TB, from, to *host, f flow, perSecond int) *stream {
 	t.Cleanup(func() {
 		select {
 		case <-s.receiveDone:
-		default:
-			s.stop()
+		default: // nobody asks what was lost
+			close(s.quit)
+			close(s.quitReceiver)
+			<-s.senderDone
+			<-s.receiveDone
 		}
 	})
 	return s
