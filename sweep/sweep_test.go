@@ -452,6 +452,16 @@ func TestUnpack(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	var many bytes.Buffer
+	w := tar.NewWriter(&many)
+	for i := range maxEntries + 1 { // which all are of nothing
+		if err := w.WriteHeader(&tar.Header{Name: "a", Typeflag: tar.TypeReg, Mode: int64(i & 0o777)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unpackInto(&many, func(string, io.Reader) error { return nil }); err == nil || !strings.Contains(err.Error(), "more than 65536 files") {
+		t.Errorf("very many files: %v", err)
+	}
 	from, to := t.TempDir(), t.TempDir()
 	os.MkdirAll(filepath.Join(from, "x", "y"), 0o777)
 	os.WriteFile(filepath.Join(from, "x", "y", "z"), []byte("text"), 0o666)
