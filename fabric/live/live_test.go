@@ -123,7 +123,8 @@ func TestOneMessage(t *testing.T) {
 				t.Errorf("of %d frames handed to links %d arrived, %d are on the way, %d were lost in nodes", s.Handed, s.FrameHops, s.InFlight, n.Lost())
 			}
 			tm := n.Engine.(live.Timed).Timing()
-			if tm.TransitMax == 0 || tm.TransitP50 > tm.TransitP99 || tm.TransitP99 > tm.TransitMax {
+			// A wire in memory may be looked at in the same nanosecond of the nodes.
+			if l.Wires != nil && tm.TransitMax == 0 || tm.TransitP50 > tm.TransitP99 || tm.TransitP99 > tm.TransitMax {
 				t.Errorf("frames took %v, %v, %v from node to node", tm.TransitP50, tm.TransitP99, tm.TransitMax)
 			}
 			if tm.RingDrops != 0 {
