@@ -92,7 +92,7 @@ func (p *Program) NewEngine(seed, rate uint64) *Engine {
 	for i := range e.queues {
 		q, g := &e.queues[i], &p.queues[i]
 		*q = queue{prog: g, id: uint8(i), all: list{none, none}, weightAdm: g.weightAdm, weight: g.weightSched, admState: g.admState, state: g.schedState}
-		q.proc, q.adm = newSide(e, &g.proc, false), newSide(e, &g.adm, true)
+		q.proc, q.adm = newSide(e, q, &g.proc, false), newSide(e, q, &g.adm, true)
 		q.listed = !g.proc.heap() || !g.adm.heap()
 		q.adm.shared = g.proc.kind == byLevels && g.adm.kind == byLevels && g.proc.lo == g.adm.lo && slices.Equal(g.proc.key, g.adm.key)
 		if g.buffer >= 0 {
@@ -406,21 +406,28 @@ func (e *Engine) TakeWorst() *Packet {
 // each calls visit with the packets that wait until it returns false.
 func (e *Engine) each(visit func(*Packet) bool) {
 	for k := range e.queues {
-		q := &e.queues[k]
-		for i := q.all.head; i != none; i = e.slots[i].link[0].next {
-			if !visit(&e.slots[i].Packet) {
-				return
-			}
-		}
-		if q.listed {
-			continue
-		}
-		for i := range q.proc.heap.v {
-			if !visit(&e.slots[q.proc.heap.v[i].slot].Packet) {
-				return
-			}
+		if !e.queues[k].each(e, func(i uint32) bool { return visit(&e.slots[i].Packet) }) {
+			return
 		}
 	}
+}
+
+// each is that of one queue, and tells whether visit returned true for all.
+func (q *queue) each(e *Engine, visit func(slot uint32) bool) bool {
+	if !q.listed {
+		for i := range q.proc.heap.v {
+			if !visit(q.proc.heap.v[i].slot) {
+				return false
+			}
+		}
+		return true
+	}
+	for i := q.all.head; i != none; i = e.slots[i].link[0].next {
+		if !visit(i) {
+			return false
+		}
+	}
+	return true
 }
 
 var _ scheduler.Order = Order{}

@@ -2,24 +2,15 @@ package policy
 
 import "slices"
 
-// heap is a binary heap of packets that also gives up one from its middle. Which
-// end is on top says worst: false puts the least key first and the oldest among
+// heap is a heap of packets, four below each, that also gives up one from its middle.
+// Which end is on top says worst: false puts the least key first and the oldest among
 // equals, true the greatest and the newest.
-//
-// Who is given up is not asked while there is room. So a heap of those is no more
-// than a bag until it is asked, and again once it was not asked for long.
 type heap struct {
-	v      []entry
-	worst  bool
-	sorted bool // false: a bag
-	idle   int  // packets that came since it was asked
-	cmp    code // nil: keys are compared
-	e      *Engine
+	v     []entry
+	worst bool
+	cmp   code // nil: keys are compared
+	e     *Engine
 }
-
-// maxBag is up to how many packets a heap is a bag: to sort so many takes no longer
-// than a burst does.
-const maxBag = 4096
 
 // entry is a packet with what it is compared by. Of the heap that gives up, key and
 // seq are complements: the least is on top of either heap.
@@ -29,14 +20,21 @@ type entry struct {
 	slot uint32
 }
 
-func (x *entry) before(y *entry) bool {
-	return x.key < y.key || x.key == y.key && int32(x.seq-y.seq) < 0
+// sooner is 1 if x comes before y, and else 0.
+func (x *entry) sooner(y *entry) (n int) {
+	if x.key == y.key { // rarely
+		return int(uint32(x.seq-y.seq) >> 31)
+	}
+	if x.key < y.key {
+		n = 1
+	}
+	return n
 }
 
 // above reports whether x belongs nearer to the top than y.
 func (h *heap) above(x, y *entry) bool {
 	if h.cmp == nil {
-		return x.before(y)
+		return x.sooner(y) != 0
 	}
 	if h.worst {
 		x, y = y, x
@@ -57,49 +55,40 @@ func (h *heap) pos() []uint32 {
 	return h.e.procPos
 }
 
-func (h *heap) push(x entry) {
+// entry returns that of a packet.
+func (h *heap) entry(key int64, seq, slot uint32) entry {
 	if h.worst {
-		x.key, x.seq = ^x.key, ^x.seq
+		return entry{^key, ^seq, slot}
 	}
-	h.v = append(h.v, x)
-	n := len(h.v)
-	h.idle++
-	switch {
-	case h.sorted:
-		h.up(n-1, 0, x)
-		h.sorted = !h.worst || n > maxBag || h.idle <= 16*n
-	case h.worst && n <= maxBag:
-		h.pos()[x.slot] = uint32(n - 1)
-	default:
-		h.sort()
-	}
+	return entry{key, seq, slot}
 }
 
-// sort makes a heap of a bag.
+func (h *heap) push(x entry) {
+	h.v = append(h.v, x)
+	h.up(len(h.v)-1, 0, x)
+}
+
+// sort makes a heap of what was put into v in any order.
 func (h *heap) sort() {
-	h.sorted = true
+	pos := h.pos()
 	for i := range h.v {
-		h.pos()[h.v[i].slot] = uint32(i)
+		pos[h.v[i].slot] = uint32(i)
 	}
-	for i := len(h.v)/2 - 1; i >= 0; i-- {
+	for i := (len(h.v) - 2) / 4; i >= 0 && len(h.v) > 1; i-- {
 		h.down(i, i, h.v[i])
 	}
 }
 
-// top returns the slot of the packet on top; there must be one.
-func (h *heap) top() uint32 {
-	if h.idle = 0; !h.sorted {
-		h.sort()
-	}
-	return h.v[0].slot
-}
-
 // up lets x rise from place i, to place root at most.
 func (h *heap) up(i, root int, x entry) {
-	v, pos := h.v, h.pos()
+	v, pos, keys := h.v, h.pos(), h.cmp == nil
 	for i > root {
-		k := (i - 1) / 2
-		if h.cmp == nil && !x.before(&v[k]) || h.cmp != nil && !h.above(&x, &v[k]) {
+		k := (i - 1) / 4
+		if keys {
+			if x.key > v[k].key || x.sooner(&v[k]) == 0 {
+				break
+			}
+		} else if !h.above(&x, &v[k]) {
 			break
 		}
 		v[i] = v[k]
@@ -111,24 +100,20 @@ func (h *heap) up(i, root int, x entry) {
 }
 
 // down fills place i from below, and lets x rise from where that ends, to place root
-// at most: what comes from the bottom seldom belongs much higher, and the way down is
-// one comparison a level, whose outcome nothing waits for.
+// at most: what comes from the bottom seldom belongs much higher, and who is first of
+// four is found without a jump that depends on it.
 func (h *heap) down(i, root int, x entry) {
 	v, pos := h.v, h.pos()
-	for k := 2*i + 1; k < len(v); k = 2*i + 1 {
-		if k+1 < len(v) {
-			if h.cmp != nil {
-				if h.above(&v[k+1], &v[k]) {
-					k++
+	for k := 4*i + 1; k < len(v); k = 4*i + 1 {
+		if four := v[k:]; len(four) >= 4 && h.cmp == nil {
+			a := four[1].sooner(&four[0])
+			b := 2 + four[3].sooner(&four[2])
+			k += a + (b-a)*four[b&3].sooner(&four[a&3])
+		} else {
+			for c := k + 1; c < min(4*i+5, len(v)); c++ {
+				if h.above(&v[c], &v[k]) {
+					k = c
 				}
-			} else if a, b := v[k].key, v[k+1].key; a != b {
-				step := 0
-				if b < a {
-					step = 1
-				}
-				k += step
-			} else if int32(v[k+1].seq-v[k].seq) < 0 {
-				k++
 			}
 		}
 		v[i] = v[k]
@@ -143,10 +128,7 @@ func (h *heap) remove(slot uint32) {
 	x := h.v[n]
 	switch h.v = h.v[:n]; {
 	case i == n:
-	case !h.sorted:
-		h.v[i] = x
-		h.pos()[x.slot] = uint32(i)
-	case i > 0 && h.above(&x, &h.v[(i-1)/2]):
+	case i > 0 && h.above(&x, &h.v[(i-1)/4]):
 		h.up(i, 0, x)
 	default:
 		h.down(i, 0, x)

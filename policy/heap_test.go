@@ -7,16 +7,16 @@ import (
 	"gswitch/frame"
 )
 
-// A queue of two keys gives up whom a search finds, as a bag that is sorted when it is
-// asked first, as a heap from so many packets on, and as a bag again after long without
-// a question.
+// A queue of two keys gives up whom a search finds, by a heap that is made when it is
+// asked first, or there are so many packets, and given up after long without a
+// question.
 func TestWhoIsGivenUpIsSortedLate(t *testing.T) {
 	p, err := load("", `x(a, b) = a.flow < b.flow; q = Queue(5000 pkts); q.procPrio = ranked; q.admPrio = x;`, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := p.NewEngine(1, 0)
-	h := &e.queues[0].adm.heap
+	h := e.queues[0].adm
 	rng := frame.NewRand(2)
 	var all []Packet // as they came
 	came := uint32(0)
@@ -56,14 +56,14 @@ func TestWhoIsGivenUpIsSortedLate(t *testing.T) {
 		for len(all) < 4096 { // never asked, until there are too many
 			offer()
 		}
-		if round == 0 && h.sorted {
+		if round == 0 && !h.asleep {
 			t.Error("who is given up is sorted before anybody asks")
 		}
 		for range 950 { // 46 of them beyond the limit
 			offer()
 		}
-		if !h.sorted {
-			t.Error("more than a burst is still a bag")
+		if h.asleep {
+			t.Error("there is no heap of more than a burst")
 		}
 		for len(all) > 50 {
 			take()
@@ -72,10 +72,10 @@ func TestWhoIsGivenUpIsSortedLate(t *testing.T) {
 			offer()
 			take()
 		}
-		if h.sorted {
-			t.Error("a heap that nobody asks is kept sorted")
+		if !h.asleep || len(h.heap.v) != 0 {
+			t.Error("a heap that nobody asks is kept")
 		}
-		for range 45 { // asked as a bag of few
+		for range 45 { // asked when there are few
 			if r := e.TakeWorst(); !worst(all, r) {
 				t.Fatalf("%d is given up, which is not the last in the order", r.Ref)
 			} else {

@@ -4,18 +4,28 @@ import "math/bits"
 
 // side is one of the two orders that a queue keeps of the same packets: the one that
 // it serves by, or the one that it gives up by.
+//
+// Who is given up is not asked while there is room. So a heap of those is not made
+// until it is asked for, and given up again when it was not for long.
 type side struct {
 	order  *order
+	queue  *queue
 	worst  bool // it is asked for the last in its order
 	shared bool // the lists of the other side serve, from their other end
+	asleep bool // its heap is not made
+	idle   int  // packets that came since the heap was asked
 	link   int  // of its lists
 	some   uint64
 	levels []list
 	heap   heap
 }
 
-func newSide(e *Engine, o *order, worst bool) *side {
-	s := &side{order: o, worst: worst, link: 1}
+// maxAsleep is up to how many packets there need not be a heap: to make one of so many
+// takes no longer than a burst does.
+const maxAsleep = 4096
+
+func newSide(e *Engine, q *queue, o *order, worst bool) *side {
+	s := &side{order: o, queue: q, worst: worst, asleep: worst && o.heap(), link: 1}
 	if worst {
 		s.link = 2
 	}
@@ -30,26 +40,48 @@ func newSide(e *Engine, o *order, worst bool) *side {
 	return s
 }
 
-func (s *side) key(x *env) int64 {
-	if s.order.kind == byLevels || s.order.kind == byKey {
-		return s.order.key.eval(x)
-	}
-	return 0
-}
-
 func (s *side) put(e *Engine, i uint32, x *env) {
 	switch s.order.kind {
 	case byLevels:
 		if s.shared {
 			return
 		}
-		k := int(min(max(s.key(x)-s.order.lo, 0), int64(s.order.n-1)))
+		k := int(min(max(s.order.key.eval(x)-s.order.lo, 0), int64(s.order.n-1)))
 		e.slots[i].level[s.link-1] = uint8(k)
 		s.levels[k].append(e.slots, s.link, i)
 		s.some |= 1 << k
 	case byKey, byCompare:
-		s.heap.push(entry{s.key(x), e.slots[i].seq, i})
+		switch n := s.queue.n; {
+		case s.asleep && n < maxAsleep:
+		case s.asleep:
+			s.wake(e)
+		default:
+			s.heap.push(s.entry(e, i, x))
+			if s.idle++; s.worst && s.idle > 16*int(n+1) && n < maxAsleep {
+				s.asleep, s.heap.v = true, s.heap.v[:0]
+			}
+		}
 	}
+}
+
+// entry returns what a packet is compared by.
+func (s *side) entry(e *Engine, i uint32, x *env) entry {
+	key := int64(0)
+	if s.order.kind == byKey {
+		key = s.order.key.eval(x)
+	}
+	return s.heap.entry(key, e.slots[i].seq, i)
+}
+
+// wake makes the heap, of all that the other side has.
+func (s *side) wake(e *Engine) {
+	s.asleep = false
+	s.queue.each(e, func(i uint32) bool {
+		x := env{e: e, p: [2]*Packet{&e.slots[i].Packet, nil}, q: [2]*queue{s.queue, nil}}
+		s.heap.v = append(s.heap.v, s.entry(e, i, &x))
+		return true
+	})
+	s.heap.sort()
 }
 
 func (s *side) take(e *Engine, i uint32) {
@@ -63,7 +95,9 @@ func (s *side) take(e *Engine, i uint32) {
 			s.some &^= 1 << k
 		}
 	case byKey, byCompare:
-		s.heap.remove(i)
+		if !s.asleep {
+			s.heap.remove(i)
+		}
 	}
 }
 
@@ -81,7 +115,10 @@ func (s *side) pick(all *list, other *side) uint32 {
 		}
 		return of.levels[bits.TrailingZeros64(of.some)].head
 	case byKey, byCompare:
-		return s.heap.top()
+		if s.idle = 0; s.asleep {
+			s.wake(s.heap.e)
+		}
+		return s.heap.v[0].slot
 	}
 	if (s.order.kind == byFirst) != s.worst {
 		return all.head

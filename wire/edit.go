@@ -141,6 +141,11 @@ func PopVLAN(a *frame.Arena, r frame.Ref) bool {
 // shiftOffsets moves the header offsets after bytes were put before them or
 // taken away. An offset of 0 stays: the header is not there.
 func shiftOffsets(m *frame.Meta, by int) {
+	if m.L3 != 0 && m.L4 != 0 && m.L3Inner|m.L4Inner|m.INT == 0 { // most
+		m.L3 += uint16(by)
+		m.L4 += uint16(by)
+		return
+	}
 	m.L3, m.L4 = shifted(m.L3, by), shifted(m.L4, by)
 	m.L3Inner, m.L4Inner = shifted(m.L3Inner, by), shifted(m.L4Inner, by)
 	m.INT = shifted(m.INT, by)

@@ -57,16 +57,10 @@ type SlackFields struct {
 
 // Encode writes the header.
 func (f *SlackFields) Encode(b []byte) int {
-	next := uint32(nshIPv4)
-	if f.EtherType == EtherTypeIPv6 {
-		next = nshIPv6
-	}
 	if len(b) < NSHLen {
 		return 0
 	}
-	be.PutUint32(b[0:4], slackBase|slackTTL|next)
-	be.PutUint32(b[4:8], SlackPath<<8|0xff) // service index 255: no service is in between
-	Slack(b).Set(f.Initial, f.Left)
+	putSlack((*[NSHLen]byte)(b), f.EtherType, f.Initial, f.Left)
 	return NSHLen
 }
 
@@ -114,10 +108,21 @@ func PushSlack(a *frame.Arena, r frame.Ref, initial int64) Slack {
 		copy(b[:at], b[NSHLen:NSHLen+at])
 	}
 	be.PutUint16(b[at-2:at], EtherTypeNSH)
-	f := SlackFields{Initial: initial, Left: initial, EtherType: m.EtherType}
-	f.Encode(b[at:])
+	h := (*[NSHLen]byte)(b[at:])
+	putSlack(h, m.EtherType, initial, initial)
 	shiftOffsets(m, NSHLen)
-	return Slack(b[at : at+NSHLen])
+	return h[:]
+}
+
+// putSlack writes a header of slack before what has an EtherType, IPv4 or IPv6.
+func putSlack(h *[NSHLen]byte, et uint16, initial, left int64) {
+	next := uint32(nshIPv4)
+	if et == EtherTypeIPv6 {
+		next = nshIPv6
+	}
+	be.PutUint64(h[0:8], (slackBase|slackTTL|uint64(next))<<32|SlackPath<<8|0xff) // service index 255: no service is in between
+	be.PutUint64(h[8:16], uint64(initial))
+	be.PutUint64(h[16:24], uint64(left))
 }
 
 // PopSlack takes the slack off a parsed frame. It reports whether there was one.
@@ -127,12 +132,12 @@ func PopSlack(a *frame.Arena, r frame.Ref) bool {
 	if h == nil {
 		return false
 	}
-	h.Pop(a, r, m, b)
+	h.Pop(m, b)
 	return true
 }
 
 // Pop takes the slack off its frame, which SlackAt found it in.
-func (s Slack) Pop(a *frame.Arena, r frame.Ref, m *frame.Meta, b []byte) {
+func (s Slack) Pop(m *frame.Meta, b []byte) {
 	et, at := EtherTypeIPv4, int(m.L3)-NSHLen
 	if s[3] == nshIPv6 {
 		et = EtherTypeIPv6
@@ -143,6 +148,8 @@ func (s Slack) Pop(a *frame.Arena, r frame.Ref, m *frame.Meta, b []byte) {
 		copy(b[NSHLen:NSHLen+at], b[:at])
 	}
 	be.PutUint16(b[NSHLen+at-2:], et)
-	a.Pull(r, NSHLen)
+	m.Head += NSHLen // as Arena.Pull does, which would look whether there is as much
+	m.Len -= NSHLen
+	m.Wire -= NSHLen
 	shiftOffsets(m, -NSHLen)
 }

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -120,7 +123,10 @@ q             4        1     0           0     4   4000     63           0    3
 }
 
 // A policy takes the place of another a hundred times while frames pass, over AF_XDP:
-// every frame arrives, and in its order.
+// every frame arrives, and in its order. Nor does the port rest for a millisecond. On a
+// busy machine it does whatever is applied, so that each change is followed by one that
+// changes nothing, and rests are judged where hardly any is seen then. That the link
+// itself never rests is for package policy to show.
 func TestPolicySwappedUnderLoad(t *testing.T) {
 	l := newLab(t)
 	texts := []string{"q = Queue(300 pkts);", "q = Queue(300KB); q.admPrio = value; q.procPrio = value;",
@@ -147,14 +153,16 @@ switches:
 	}
 	const swaps, inFlight = 100, 200
 	credit, done := make(chan struct{}, inFlight), make(chan error, 1)
+	var rests rests
 	var over atomic.Bool
 	const last = 1 << 31
 	go func() {
 		for want := uint32(0); ; want++ {
-			got, err := l.receive(1)
+			got, when, err := l.receiveStamped(1)
 			if err == nil && got&^last != want {
 				err = fmt.Errorf("frame %d arrived in place of %d", got&^last, want)
 			}
+			rests.arrived(when)
 			if err != nil || got&last != 0 {
 				done <- err
 				return
@@ -166,13 +174,17 @@ switches:
 	go func() {
 		defer over.Store(true)
 		for i := 1; i <= swaps; i++ {
-			r, err := client.Apply(context.Background(), &api.ApplyRequest{Yaml: doc(texts[i%len(texts)]), File: "swap"})
-			if err == nil && len(r.Changes) == 0 {
-				err = fmt.Errorf("swap %d changes nothing", i)
-			}
-			if err != nil {
-				applied <- err
-				return
+			for _, changes := range []bool{true, false} {
+				began := time.Now()
+				r, err := client.Apply(context.Background(), &api.ApplyRequest{Yaml: doc(texts[i%len(texts)]), File: "swap"})
+				rests.add(applying{changes, began, time.Now()})
+				if err == nil && (len(r.Changes) != 0) != changes {
+					err = fmt.Errorf("swap %d changes %v, want changes: %v", i, r.Changes, changes)
+				}
+				if err != nil {
+					applied <- err
+					return
+				}
 			}
 		}
 		applied <- nil
@@ -197,6 +209,11 @@ switches:
 	if err := <-applied; err != nil {
 		t.Error(err)
 	}
+	with, without := rests.calm(true), rests.calm(false)
+	t.Logf("frames arrived at least each millisecond during %d of %d changes of the policy, and %d times when nothing changed", with, swaps, without)
+	if with < swaps/2 && without >= swaps*9/10 {
+		t.Error("the port rests while its policy is changed")
+	}
 	m, err := client.ListQueues(context.Background(), &api.ListRequest{Port: "p2"})
 	if err != nil {
 		t.Fatal(err)
@@ -210,4 +227,53 @@ switches:
 	if code := d.stop(t, unix.SIGTERM); code != 0 || strings.Contains(d.log.String(), "still held by nodes or lost") {
 		t.Errorf("exit code %d; log:\n%s", code, d.log.String())
 	}
+}
+
+// rests tells during which applications of a configuration frames kept arriving.
+type rests struct {
+	mu      sync.Mutex
+	frames  []time.Time
+	applies []applying
+}
+
+type applying struct {
+	changes      bool
+	began, ended time.Time
+}
+
+func (r *rests) arrived(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.frames = append(r.frames, at)
+}
+
+func (r *rests) add(a applying) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.applies = append(r.applies, a)
+}
+
+// calm counts those, of those that changed something or of the others, from whose
+// beginning to whose end no two frames arrived more than a millisecond apart.
+func (r *rests) calm(changes bool) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.applies {
+		if a.changes != changes {
+			continue
+		}
+		from, _ := slices.BinarySearchFunc(r.frames, a.began, time.Time.Compare)
+		to, _ := slices.BinarySearchFunc(r.frames, a.ended, time.Time.Compare)
+		if from == 0 || to == len(r.frames) {
+			continue // the frames before or after are not there yet
+		}
+		longest := time.Duration(0)
+		for i := from; i <= to; i++ {
+			longest = max(longest, r.frames[i].Sub(r.frames[i-1]))
+		}
+		if longest <= time.Millisecond {
+			n++
+		}
+	}
+	return n
 }

@@ -114,6 +114,7 @@ func packetSocket(ifindex int) (int, error) {
 	return fd, errors.Join(
 		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: proto, Ifindex: ifindex}),
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout))
 }
 
@@ -132,18 +133,36 @@ func (l *lab) send(t *testing.T, from, to int, n uint32) {
 // receive returns the number in the next frame that arrives at a host and did
 // not leave from there.
 func (l *lab) receive(at int) (uint32, error) {
-	b := make([]byte, 256)
+	n, _, err := l.receiveStamped(at)
+	return n, err
+}
+
+// receiveStamped also returns when the kernel got the frame, which does not hang on
+// when this process is given a processor.
+func (l *lab) receiveStamped(at int) (uint32, time.Time, error) {
+	b, oob := make([]byte, 256), make([]byte, 256)
 	for {
-		n, _, err := unix.Recvfrom(l.hosts[at], b, 0)
+		n, m, _, _, err := unix.Recvmsg(l.hosts[at], b, oob, 0)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
-			return 0, fmt.Errorf("nothing arrives any more: %w", err)
+			return 0, time.Time{}, fmt.Errorf("nothing arrives any more: %w", err)
 		}
-		if n >= 18 && string(b[6:12]) != string(l.macs[at][:]) {
-			return binary.BigEndian.Uint32(b[14:]), nil
+		if n < 18 || string(b[6:12]) == string(l.macs[at][:]) {
+			continue
 		}
+		messages, err := unix.ParseSocketControlMessage(oob[:m])
+		if err != nil {
+			return 0, time.Time{}, err
+		}
+		for _, c := range messages {
+			if c.Header.Level == unix.SOL_SOCKET && c.Header.Type == unix.SCM_TIMESTAMPNS && len(c.Data) >= 16 {
+				s, ns := binary.NativeEndian.Uint64(c.Data), binary.NativeEndian.Uint64(c.Data[8:])
+				return binary.BigEndian.Uint32(b[14:]), time.Unix(int64(s), int64(ns)), nil
+			}
+		}
+		return 0, time.Time{}, errors.New("a frame arrived without the instant at which it did")
 	}
 }
 

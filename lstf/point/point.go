@@ -143,7 +143,11 @@ func (p *points) forwards(_ frame.Time, v []frame.Ref) {
 		if m.Flags&(frame.ToLocal|frame.Own) != 0 {
 			continue
 		}
-		h, x := wire.SlackAt(m, p.arena.Bytes(r)), p.at(m.InPort)
+		var h wire.Slack
+		if m.L3 >= wire.EthernetLen+wire.NSHLen {
+			h = wire.SlackAt(m, p.arena.Bytes(r))
+		}
+		x := p.at(m.InPort)
 		if x != nil && x.edge {
 			h = x.enter(p, r, m, h)
 		}
@@ -180,7 +184,11 @@ func (x *point) enter(p *points, r frame.Ref, m *frame.Meta, h wire.Slack) wire.
 	if x.Queues>>p.node.QueueOf(m.Class)&1 == 0 || m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 {
 		return nil
 	}
-	if h = wire.PushSlack(p.arena, r, x.writer.Slack(m.Arrival, m, p.arena.Bytes(r))); h == nil {
+	slack := int64(x.Policy.Of)
+	if x.Policy.Kind != lstf.Constant { // whose writer does not look at the packet
+		slack = x.writer.Slack(m.Arrival, m, p.arena.Bytes(r))
+	}
+	if h = wire.PushSlack(p.arena, r, slack); h == nil {
 		x.without++
 	}
 	return h
@@ -207,7 +215,7 @@ func (p *points) departs(port uint16, v []frame.Ref) {
 			left = h.Initial() - int64(m.Depart)
 		}
 		x.leave(m, b, used, left)
-		h.Pop(p.arena, r, m, b)
+		h.Pop(m, b)
 	}
 }
 
