@@ -125,8 +125,8 @@ q             4        1     0           0     4   4000     63           0    3
 // A policy takes the place of another a hundred times while frames pass, over AF_XDP:
 // every frame arrives, and in its order. Nor does the port rest for a millisecond. On a
 // busy machine it does whatever is applied, so that each change is followed by one that
-// changes nothing, and rests are judged where hardly any is seen then. That the link
-// itself never rests is for package policy to show.
+// changes nothing, and rests are judged where hardly any is seen then. How long
+// the link itself rests is for package policy to show.
 func TestPolicySwappedUnderLoad(t *testing.T) {
 	l := newLab(t)
 	texts := []string{"q = Queue(300 pkts);", "q = Queue(300KB); q.admPrio = value; q.procPrio = value;",
