@@ -56,9 +56,11 @@ func TestSundialOnRealFrames(t *testing.T) {
 
 // A link and the root fail at the speed of the machine, with messages each 10 ms: silence is
 // found 20.6 ms behind the last message, give or take 2 ms, a link's failure is behind 31 ms
-// and the root's behind 44 ms. Time is never dilated and no band is wider for it: a run in which
-// a worker was later than these bands have room for says nothing of them, and is done again.
-// No clock is more wrong than it says in any run, whether it counts or not.
+// and the root's behind 44 ms. The scale is 1, and no band is wider than those: the nodes' clock
+// stands while their worker is kept from its processor, so that a busy machine takes longer. What
+// does not hold in a run in which a frame or a timer was later than the bands have room for says
+// nothing of them, and the run is done again. No clock is more wrong than it says in any run,
+// whether it counts or not.
 func TestSundialAtMachineSpeed(t *testing.T) {
 	const (
 		runs = 40
@@ -74,22 +76,25 @@ func TestSundialAtMachineSpeed(t *testing.T) {
 	for i := range runs {
 		r := sundialOnRealFrames(t, file, 1, 2)
 		g := r.Timing
-		if was := time.Duration(max(g.LateMax, g.TransitMax) * 1e9); !g.Valid || was > late {
-			t.Logf("run %d does not count: workers were late by up to %v", i, was)
-			continue
+		if g.Scale != 1 || len(r.Checks) < 8 {
+			t.Fatalf("a scale of %v, %d expectations", g.Scale, len(r.Checks))
 		}
+		was := time.Duration(max(g.LateMax, g.TransitMax) * 1e9)
+		good := true
 		for _, k := range r.Checks {
 			t.Logf("%s: %v", k.Text, k.Got)
-			if !k.OK {
-				t.Errorf("%s: it is %v", k.Text, k.Got)
-			}
+			good = good && k.OK
 		}
-		if g.Scale != 1 || len(r.Checks) < 8 {
-			t.Errorf("a scale of %v, %d expectations", g.Scale, len(r.Checks))
+		switch {
+		case good:
+			t.Logf("the clock stood for %.0f %% of the time, and nothing was later than %v", 100*g.StoppedShare, was)
+			return
+		case g.Valid && was <= late:
+			t.Fatalf("run %d: nothing was later than %v, and yet it does not hold", i, was)
 		}
-		return
+		t.Logf("run %d does not count: something was late by %v", i, was)
 	}
-	t.Skipf("the machine has other work: workers were later than %v in each of %d runs, so the times of failures were not measured", late, runs)
+	t.Skipf("the machine has other work: frames or timers were later than %v in each of %d runs, and the times of failures did not hold in any", late, runs)
 }
 
 // sundialOnRealFrames runs a scenario at a scale, and asks of it what holds however late a

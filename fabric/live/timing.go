@@ -156,7 +156,7 @@ func frameTime(spec *vnet.EngineSpec) float64 {
 	return best
 }
 
-// mostStood is for which share of a run the clock of the nodes may stand
+// mostStopped is for which share of a run the clock of the nodes may stand
 // before a larger scale is advised, which would take as long.
 const mostStopped = 0.5
 
