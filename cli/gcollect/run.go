@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -333,6 +334,9 @@ func prefixes(v []string) (out []netip.Prefix, err error) {
 // something by which it knows its own lanes after a restart.
 func identity(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w; run it as root, or choose another directory with --data", err)
+		}
 		return "", err
 	}
 	file := filepath.Join(dir, "id")

@@ -3,7 +3,6 @@ package gfabric
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,8 +81,8 @@ func clockPlanCommand() *cobra.Command {
 		Long: "plan finds, for each node, whom it follows, and whom it turns to when it receives no\n" +
 			"sync messages, such that all that are left receive those of a root after any single\n" +
 			"failure of a link, a node, the root or a failure domain. Hosts with one link have no\n" +
-			"second parent. EPS is how uncertain a clock is that has just been set, by the tree\n" +
-			"and at most after a failure.",
+			"second parent. HOPS are those to the root, and EPS is how uncertain a clock is that\n" +
+			"has just been set; MOST HOPS and MOST EPS are those after the worst single failure.",
 		Example: "  gfabric clock plan 'fat-tree(4)' --root core1",
 		Args:    one("the topology: a file, or a generator such as 'fat-tree(4)'"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -136,12 +135,12 @@ func (p *clockPlan) rows() (v []clockRow) {
 }
 
 func (p *clockPlan) write(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tPARENT\tSECOND\tHOPS\tMOST\tEPS\tMOST\tROLE")
+	w := cli.NewTable("NODE", "PARENT", "SECOND", ">HOPS", ">MOST HOPS", ">EPS", ">MOST EPS", "ROLE")
 	for _, r := range p.rows() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%v\t%v\t%s\n", r.Node, r.Parent, r.Second, r.Hops, r.MostHops, r.Eps, r.MostEps, r.Role)
+		w.Row(r.Node, r.Parent, r.Second, r.Hops, r.MostHops, r.Eps, r.MostEps, r.Role)
 	}
-	return w.Flush()
+	w.Print(out)
+	return nil
 }
 
 func clockVerifyCommand() *cobra.Command {
@@ -163,7 +162,7 @@ func clockVerifyCommand() *cobra.Command {
 			if f.json {
 				return writeJSON(map[string]any{"Nodes": g.Nodes, "Links": len(g.Links), "Failures": failures, "Defects": len(defects), "PlanSeconds": p.took.Seconds()})
 			}
-			fmt.Fprintf(&stdout, "%d nodes, %d links, planned in %v: %d failures tried, %d leave somebody without a root\n", g.Nodes, len(g.Links), p.took.Round(time.Microsecond), failures, len(defects))
+			fmt.Fprintf(&stdout, "%d nodes, %d links, planned in %v: %d failures tried, %d leave a node without a root\n", g.Nodes, len(g.Links), p.took.Round(time.Microsecond), failures, len(defects))
 			if len(defects) > 0 {
 				return fmt.Errorf("the plan does not stand: %v", defects[0])
 			}

@@ -67,6 +67,7 @@ func TestExplained(t *testing.T) {
 		{"add fdb a b", errors.New("it failed"), "prog: it failed"},
 		{"add", nil, "prog: prog add what? There are fdb\n  usage:    prog add COMMAND\n  example:  prog add fdb 02::1 p1\n  prog add --help tells more"},
 		{"add x", nil, "prog: prog add has no \"x\"; there are fdb\n  usage:    prog add COMMAND\n  example:  prog add fdb 02::1 p1\n  prog add --help tells more"},
+		{"ad", nil, "prog: unknown command \"ad\" for \"prog\"; did you mean add?\n  usage:    prog COMMAND\n  prog --help tells more"},
 	} {
 		fail = c.fail
 		root.SetArgs(strings.Fields(c.args))

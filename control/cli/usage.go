@@ -88,7 +88,7 @@ func pieces(use string) (out []string) {
 // Explained is an error of a program as it is printed: of the command line
 // with how the verb is written, an example, and where to read on.
 func Explained(c *cobra.Command, err error) string {
-	text := prefixed(c.Root().Name(), err)
+	text := prefixed(c.Root().Name(), inOneLine(err))
 	if !aboutUsage(err) {
 		return text
 	}
@@ -97,6 +97,15 @@ func Explained(c *cobra.Command, err error) string {
 		text += "\n  example:  " + e
 	}
 	return text + "\n  " + c.CommandPath() + " --help tells more"
+}
+
+// inOneLine is an error of cobra that lists below each other what was meant, as one line.
+func inOneLine(err error) error {
+	what, words, ok := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("%s; did you mean %s?", what, strings.Join(strings.Fields(words), " or "))
 }
 
 // exampleOf is the first example of a verb that has its name, with the lines on

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -196,16 +197,24 @@ type lock struct {
 // a good deal later on a busy machine.
 const lockPatience = 3 * time.Second
 
+// unmade says what to do about a lock that cannot be made.
+func unmade(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("fabrics need root, for namespaces and AF_XDP sockets: run it with sudo (%w)", err)
+	}
+	return fmt.Errorf("the lock of the fabric: %w", err)
+}
+
 // acquire takes the lock of a fabric, or says that somebody has it.
 func acquire(name string) (*lock, error) {
 	if err := os.MkdirAll(runDir, 0o755); err != nil {
-		return nil, fmt.Errorf("gfabric needs root: %w", err)
+		return nil, unmade(err)
 	}
 	path := filepath.Join(runDir, name+".lock")
 	for end := time.Now().Add(lockPatience); ; {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
 		if err != nil {
-			return nil, fmt.Errorf("gfabric needs root: %w", err)
+			return nil, unmade(err)
 		}
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			f.Close()
