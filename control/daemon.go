@@ -219,10 +219,15 @@ func (d *Daemon) accept(doc, resolved *config.Config, source string, changed boo
 	d.state.ReloadSuccess, d.state.ReloadTime = true, time.Now()
 }
 
-// warn says in the log what the packet memory is too small for.
+// warn says in the log what the packet memory is too small for, and what the
+// headroom of lossless classes stands for.
 func (d *Daemon) warn() {
 	for _, s := range d.resolved.Shortages() {
 		d.log.Warn("packet memory", "at", s.Path, "error", s.Err)
+	}
+	for _, r := range d.resolved.Reserves() {
+		d.log.Info("headroom of lossless classes", "switch", r.Switch, "ports", strings.Join(r.Ports, ","), "bytes", r.Bytes, "computed", r.Computed,
+			"rate", r.Rate, "assumes", fmt.Sprintf("both ends of a link act on a pause within %v (buffer.lossless.response)", r.Response))
 	}
 }
 
