@@ -1,6 +1,7 @@
 package gswitch_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -174,6 +175,58 @@ func TestLinesOfProse(t *testing.T) {
 			if n := utf8.RuneCountInString(line); n > 120 && !code && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "![") {
 				t.Errorf("%s:%d has %d characters", page, i+1, n)
 			}
+		}
+	}
+}
+
+// The table of bounds (docs/SECURITY.md) has each that a program shows (gswitch, ghost and gcollect show
+// limits), and no other.
+func TestBoundsAreShown(t *testing.T) {
+	shown, told := map[string]bool{}, map[string]bool{}
+	name := regexp.MustCompile(`Kind: "\w+", Name: (?:fmt\.Sprintf\()?"([^"]+)"`)
+	all := regexp.MustCompile(`Kind: "\w+", Name: `)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), "api.Limit{") {
+			return err
+		}
+		found := name.FindAllStringSubmatch(string(text), -1)
+		if n := len(all.FindAllString(string(text), -1)); n != len(found) {
+			t.Errorf("%s: %d bounds, of which %d have a name that can be read here", path, n, len(found))
+		}
+		for _, m := range found {
+			shown[strings.ReplaceAll(m[1], "%v", "ADDRESS")] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("docs/SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "\n| of | bound | most |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	if !found || len(shown) < 40 {
+		t.Fatalf("there is no table, or no bounds: %d", len(shown))
+	}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 3 {
+			t.Fatalf("%q", line)
+		}
+		if !shown[cells[1]] {
+			t.Errorf("%q is in the table, and no program shows it", cells[1])
+		}
+		told[cells[1]] = true
+	}
+	for n := range shown {
+		if !told[n] {
+			t.Errorf("%q is shown, and not in the table", n)
 		}
 	}
 }

@@ -5,6 +5,7 @@ type Snapshot struct {
 	Totals
 	Size, Held       uint64
 	Shared, InShared uint64 // the shared pool: its size and what is used of it
+	Chunks, InChunks uint64 // of memory: how many may hold frames that wait, and how many do; 0 where they are not counted
 	Ports            []PortSnapshot
 }
 
@@ -39,6 +40,10 @@ type QueueSnapshot struct {
 func (b *Buffer) Snapshot(s *Snapshot, clearPeaks bool) {
 	ports := s.Ports[:0]
 	*s = Snapshot{Totals: b.total, Size: b.size, Held: b.held, Shared: b.shared, InShared: b.used}
+	s.Chunks, s.InChunks = uint64(b.cfg.Chunks.All), b.spare
+	for _, k := range b.waiting {
+		s.InChunks += k
+	}
 	free := b.free()
 	for row := 1; row <= len(b.cfg.Ports); row++ {
 		ps := PortSnapshot{Want: b.want[row]}

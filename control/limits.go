@@ -61,15 +61,18 @@ func (s *server) ListLimits(_ context.Context, r *api.ListRequest) (*api.Limits,
 
 // switchLimits are those of a switch as a whole.
 func (d *Daemon) switchLimits(u *unit, sw *metrics.Switch, use *vswitch.NeighborUse) []*api.Limit {
-	var buffered, size uint64
+	var buffered, size, chunks, most uint64
 	for i := range sw.Buffers {
 		buffered, size = buffered+sw.Buffers[i].Held, size+sw.Buffers[i].Size
+		chunks, most = chunks+sw.Buffers[i].InChunks, most+sw.Buffers[i].Chunks
 	}
 	v := []*api.Limit{
 		{Kind: "memory", Name: "frames in queues", Unit: "bytes", Used: buffered, Limit: size, Key: "buffer.size"},
+		{Kind: "memory", Name: "chunks of frames in queues", Unit: "chunks", Used: chunks, Limit: most, Key: "memory.frames"},
 		{Kind: "table", Name: "forwarding database", Unit: "entries", Used: uint64(sw.Addresses), Limit: uint64(sw.Capacity), Refused: sw.Rejected, Key: "fdb.max"},
 		{Kind: "table", Name: "neighbours", Unit: "entries", Used: uint64(use.Entries), Limit: vswitch.MaxNeighbors, Refused: sw.Counts.NeighborFull},
 		{Kind: "table", Name: "neighbours that are being asked for", Unit: "entries", Used: uint64(use.Unresolved), Limit: vswitch.MaxUnresolved},
+		{Kind: "table", Name: "datagrams for the switch that are not whole", Unit: "datagrams", Used: uint64(use.Datagrams), Limit: vswitch.MaxReassemblies},
 	}
 	if u.kernel != nil {
 		routes, prefixes := u.sw.LearnedUse()
@@ -78,15 +81,14 @@ func (d *Daemon) switchLimits(u *unit, sw *metrics.Switch, use *vswitch.Neighbor
 			&api.Limit{Kind: "table", Name: "different prefixes of routes since the start", Unit: "prefixes", Used: uint64(prefixes), Limit: vswitch.MaxPrefixes})
 	}
 	if rec := u.recording; rec != nil {
-		name, limit := "record of the switch", rec.o.Limit
-		used := uint64(0)
-		if s := rec.stats.Load(); s != nil {
-			used = s.Bytes
-		}
+		l := &api.Limit{Kind: "memory", Name: "record of the switch", Unit: "bytes", Limit: rec.o.Limit, Key: "run --record-limit"}
 		if rec.kept != nil {
-			name, limit = "inputs of the switch that are kept", rec.o.Last
+			l = &api.Limit{Kind: "memory", Name: "inputs of the switch that are kept", Unit: "bytes", Limit: rec.o.Last, Key: "run --record-last"}
 		}
-		v = append(v, &api.Limit{Kind: "memory", Name: name, Unit: "bytes", Used: used, Limit: limit, Key: "run --record-limit, --record-last"})
+		if s := rec.stats.Load(); s != nil {
+			l.Used = s.Bytes
+		}
+		v = append(v, l)
 	}
 	for _, l := range v {
 		l.Switch = sw.Name

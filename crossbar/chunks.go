@@ -116,11 +116,6 @@ func (x *Crossbar) outCost(bytes uint32) uint32 {
 // if there are none.
 func (x *Crossbar) takeChunks(in *input, class uint8, bytes uint32, lossy bool) bool {
 	b := &x.memory
-	if in.chunks < b.easy && bytes <= b.whole && in.spare == 0 {
-		in.chunks++
-		in.cells[class&7]++
-		return true
-	}
 	k := b.chunksOf(bytes)
 	more := b.beyond(in.chunks + k)
 	need, free := more-b.beyond(in.chunks), b.free()
@@ -152,11 +147,6 @@ func (x *Crossbar) takeChunks(in *input, class uint8, bytes uint32, lossy bool) 
 // is none in use any more.
 func (x *Crossbar) giveChunks(in *input, class uint8, bytes uint32) (relieved bool) {
 	b := &x.memory
-	if in.chunks <= b.cfg.Own && bytes <= b.whole && in.spare == 0 {
-		in.chunks--
-		in.cells[class&7]--
-		return false
-	}
 	k := b.chunksOf(bytes)
 	in.cells[class&7] -= k
 	if in.spare != 0 {

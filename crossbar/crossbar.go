@@ -140,6 +140,9 @@ func (x *Crossbar) Arrive(now frame.Time, r frame.Ref) bool {
 	case in.total+m.Wire > x.cfg.Ingress, lossy && in.lossy+m.Wire > x.lossy:
 		in.count.refuse(lossy)
 		return false
+	case in.chunks < x.memory.easy && m.Wire <= x.memory.whole && in.spare == 0:
+		in.chunks++
+		in.cells[m.Class&7]++
 	case x.memory.cfg.Bytes != 0 && !x.takeChunks(in, m.Class, m.Wire, lossy):
 		in.count.refuse(lossy)
 		in.count.Short++
@@ -282,7 +285,11 @@ func (x *Crossbar) finish(j int) frame.Ref {
 	x.offer(in)
 	x.takeOut(in, m)
 	top := int(c)
-	if x.memory.cfg.Bytes != 0 && x.giveChunks(in, c, m.Cost) {
+	switch {
+	case in.chunks-1 < x.memory.cfg.Own && m.Cost <= x.memory.whole && in.spare == 0: // and there is one
+		in.chunks--
+		in.cells[c]--
+	case x.memory.cfg.Bytes != 0 && x.giveChunks(in, c, m.Cost):
 		top = 7 // those that waited for headroom
 	}
 	x.judge(i, top)

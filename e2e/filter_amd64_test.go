@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -95,6 +96,20 @@ func TestFilters(t *testing.T) {
 	c := newCollector(t, "leaf-spine:1,2,1", "--reports", "")
 	clock := began(t, "ready", exec.Command(gcollect, "clock", "run", "--data", c.data, "--fabric", "leaf-spine:1,2,1", "--sockets", t.TempDir()))
 	site := began(t, "open http", exec.Command(gfabric, "serve", "--scenario", "../scenarios/quickstart.yaml", "--listen", "127.0.0.1:0"))
+	wires := filepath.Join(t.TempDir(), "wires.yaml")
+	write(t, wires, "version: 1\nswitches: [{name: w1, ports: [{name: a, wire: w}]}, {name: w2, ports: [{name: a, wire: w}]}]\n")
+	again := began(t, "open http", exec.Command(gfabric, "replay", recorded(t, wires), "--serve", "127.0.0.1:0"))
+	looked := began(t, "open http", runs(t, "--serve", "127.0.0.1:0"))
+	fabric := fmt.Sprintf("e2e-filters-%d", os.Getpid())
+	if out, err := exec.Command(gfabric, "up", "star:2", "--name", fabric, "--gswitch", gswitch).CombinedOutput(); err != nil {
+		t.Fatalf("gfabric up: %v\n%s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command(gfabric, "down", fabric).CombinedOutput(); err != nil {
+			t.Errorf("gfabric down: %v\n%s", err, out)
+		}
+	})
+	up := began(t, "open http", exec.Command(gfabric, "serve", fabric, "--listen", "127.0.0.1:0"))
 	server := began(t, "ready", exec.Command(gfabric, "load", "serve", "--listen", "127.0.0.1:0"))
 	kept := newCollector(t, "leaf-spine:1,2,1", "--reports", "", "--keep-privileges")
 	const eperm, efault = -int64(unix.EPERM), -int64(unix.EFAULT)
@@ -109,6 +124,9 @@ func TestFilters(t *testing.T) {
 		{"gcollect", c.Process.Pid, eperm, eperm, eperm, eperm},
 		{"gcollect clock", clock.Process.Pid, eperm, eperm, eperm, eperm},
 		{"gfabric serve", site.Process.Pid, eperm, eperm, eperm, eperm},
+		{"gfabric serve of a fabric", up.Process.Pid, eperm, eperm, eperm, eperm},
+		{"gfabric run --serve", looked.Process.Pid, eperm, eperm, eperm, eperm},
+		{"gfabric replay --serve", again.Process.Pid, eperm, eperm, eperm, eperm},
 		{"gfabric load serve", server.Process.Pid, eperm, eperm, eperm, eperm},
 		{"gcollect --keep-privileges", kept.Process.Pid, efault, efault, 0, eperm},
 	} {
@@ -141,7 +159,8 @@ func TestFilters(t *testing.T) {
 	}{
 		{"gswitch", n.sw.Process.Pid, false}, {"ghost", g.Process.Pid, false}, {"ghost of a bump", n.bumps[0].Process.Pid, false},
 		{"gcollect", c.Process.Pid, false}, {"gcollect clock", clock.Process.Pid, true},
-		{"gfabric serve", site.Process.Pid, false}, {"gfabric load serve", server.Process.Pid, false},
+		{"gfabric serve", site.Process.Pid, false}, {"gfabric load serve", server.Process.Pid, false}, {"gfabric serve of a fabric", up.Process.Pid, true},
+		{"gfabric run --serve", looked.Process.Pid, false}, {"gfabric replay --serve", again.Process.Pid, false},
 	} {
 		if got := min(0, called(t, d.pid, unix.SYS_OPENAT, unix.AT_FDCWD, job, unix.O_WRONLY|unix.O_CLOEXEC)); got != closed {
 			t.Errorf("%s: a file of root's is opened to be written: %d, want %d", d.name, got, closed)

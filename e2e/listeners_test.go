@@ -2,14 +2,18 @@ package e2e
 
 import (
 	"bufio"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,6 +90,67 @@ func began(t *testing.T, word string, c *exec.Cmd) *exec.Cmd {
 	return nil
 }
 
+// runs is a run in virtual time that is looked at and does not end by itself.
+func runs(t *testing.T, args ...string) *exec.Cmd {
+	return exec.Command(gfabric, append([]string{"run", "../scenarios/quickstart.yaml", "--quiet", "--pace", "100ns", "--out", t.TempDir()}, args...)...)
+}
+
+// recorded returns the record of a switch, of a document with nothing but wires.
+func recorded(t *testing.T, document string) string {
+	t.Helper()
+	dir := t.TempDir()
+	d := launchProgram(t, gswitch, filepath.Join(dir, "sock"), "-c", document, "--record", dir)
+	d.await()
+	d.stop()
+	files, err := filepath.Glob(filepath.Join(dir, "*.grec"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("records: %v, %v", files, err)
+	}
+	return files[0]
+}
+
+// listening returns where a process listens over TCP.
+func listening(t *testing.T, pid int) (at []netip.AddrPort) {
+	t.Helper()
+	mine := map[string]bool{}
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if to, err := os.Readlink(f); err == nil && strings.HasPrefix(to, "socket:[") {
+			mine[strings.TrimSuffix(strings.TrimPrefix(to, "socket:["), "]")] = true
+		}
+	}
+	for _, table := range []string{"tcp", "tcp6"} {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			f := strings.Fields(line)
+			if len(f) < 10 || f[3] != "0A" || !mine[f[9]] {
+				continue
+			}
+			host, port, _ := strings.Cut(f[1], ":")
+			b, err := hex.DecodeString(host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < len(b); i += 4 { // words of the machine's own order
+				binary.BigEndian.PutUint32(b[i:], binary.NativeEndian.Uint32(b[i:]))
+			}
+			n, err := strconv.ParseUint(port, 16, 16)
+			a, ok := netip.AddrFromSlice(b)
+			if err != nil || !ok {
+				t.Fatalf("%s: %v", line, err)
+			}
+			at = append(at, netip.AddrPortFrom(a.Unmap(), uint16(n)))
+		}
+	}
+	return at
+}
+
 // Every address at which the programs listen over TCP, with who may do what there
 // (docs/SECURITY.md, "Addresses"): by another name nothing, from another page nothing, and
 // without a token nothing but reading; who says nothing, or little, is closed in time; and
@@ -95,6 +160,7 @@ func TestAddresses(t *testing.T) {
 	n.hosts[0].addBump(t)
 	fabric := filepath.Join(t.TempDir(), "fabric.yaml")
 	write(t, fabric, "version: 1\nname: line\nmode: l2\nhosts: [h1, h2]\nswitches: [s1, s2]\nlinks: [{a: h1, b: s1}, {a: h2, b: s2}, {a: s1, b: s2, rate: 10Gbps}]\n")
+	looks := []string{"/", "/api/layout", "/api/samples"}
 	api := func(service string, verbs ...string) (paths []string) {
 		for _, v := range verbs {
 			paths = append(paths, "/gswitch.v1."+service+"/"+v)
@@ -124,7 +190,66 @@ func TestAddresses(t *testing.T) {
 	pages = append(pages, &page{"gcollect clock run", metrics, c.Process.Pid, "/metrics", []string{"/", "/metrics", "/api"}})
 	site := freePort(t)
 	c = began(t, "open http", exec.Command(gfabric, "serve", "--scenario", "../scenarios/quickstart.yaml", "--listen", site))
-	pages = append(pages, &page{"gfabric serve", site, c.Process.Pid, "/api/layout", []string{"/", "/api/layout", "/api/samples"}})
+	pages = append(pages, &page{"gfabric serve", site, c.Process.Pid, "/api/layout", looks})
+	site = freePort(t)
+	c = began(t, "open http", runs(t, "--serve", site))
+	pages = append(pages, &page{"gfabric run --serve", site, c.Process.Pid, "/api/layout", looks})
+	site = freePort(t)
+	c = began(t, "open http", exec.Command(gfabric, "replay", recorded(t, wires), "--serve", site))
+	pages = append(pages, &page{"gfabric replay --serve", site, c.Process.Pid, "/api/layout", looks})
+
+	// The queue of a sweep, of which no worker of this machine takes a task.
+	queue, token := freePort(t), filepath.Join(t.TempDir(), "token")
+	write(t, token, "a token of this test\n")
+	sweeping := exec.Command(gfabric, "sweep", "../scenarios/quickstart.yaml", "--short", "--workers", "0", "--listen", queue, "--token-file", token, "--out", t.TempDir())
+	if err := sweeping.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		sweeping.Process.Signal(syscall.SIGTERM)
+		sweeping.Wait()
+	})
+	eventually(t, "the queue of a sweep listens", func() error {
+		nc, err := natsserver.Dial("nats://"+queue, "test", natsserver.Login{Token: token})
+		if err == nil {
+			nc.Close()
+		}
+		return err
+	})
+	for _, o := range [][]nats.Option{nil, {nats.Token("another")}, {nats.UserInfo("a", "token of this test")}} {
+		if nc, err := nats.Connect("nats://"+queue, o...); !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("the queue of a sweep without its token: %v, %v", nc, err)
+		}
+	}
+	// The one of a sweep that does not listen has a token that is drawn, and is for this machine.
+	sweeping = exec.Command(gfabric, "sweep", "../scenarios/quickstart.yaml", "--short", "--workers", "1", "--set", "duration=10s", "--set", "workload.burst.size=4GB", "--out", t.TempDir())
+	if err := sweeping.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		sweeping.Process.Signal(syscall.SIGTERM)
+		sweeping.Wait()
+	})
+	var at []netip.AddrPort
+	eventually(t, "the queue of a sweep listens on this machine", func() error {
+		if at = listening(t, sweeping.Process.Pid); len(at) == 0 {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	for _, a := range at {
+		if !a.Addr().IsLoopback() {
+			t.Errorf("gfabric sweep without --listen listens at %v", a)
+		}
+		if nc, err := nats.Connect("nats://" + a.String()); !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("the queue within gfabric sweep without its token: %v, %v", nc, err)
+		}
+	}
+
+	// Tests of traffic are a protocol of their own.
+	traffic := freePort(t)
+	tests := &page{name: "gfabric load serve", at: traffic}
+	tests.pid = began(t, "ready", exec.Command(gfabric, "load", "serve", "--listen", traffic)).Process.Pid
 
 	slow := map[*page][]net.Conn{}
 	for _, p := range pages {
@@ -160,7 +285,9 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 
-	for _, p := range pages {
+	// place is for clients of tests of traffic, of which there may be 512.
+	const places = 512
+	for _, p := range append(pages, tests) {
 		before := p.open(t)
 		var held []net.Conn
 		for range 3000 {
@@ -174,13 +301,16 @@ func TestAddresses(t *testing.T) {
 		if _, err := io.Copy(io.Discard, held[len(held)-1]); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("%s: %v", p.name, err)
 		}
-		if now := p.open(t); now > before+200 {
+		if now, most := p.open(t), before+200; p != tests && now > most || now > most+places {
 			t.Errorf("%s holds %d files of 3000 that say nothing, %d before", p.name, now, before)
 		}
 		for _, conn := range held {
 			conn.Close()
 		}
 		eventually(t, p.name+" answers again", func() error {
+			if p == tests {
+				return exec.Command(gfabric, "load", "stream", p.at, "--bytes", "1000", "--time", "10s").Run()
+			}
 			a, err := http.Get("http://" + p.at + p.reads)
 			if err != nil {
 				return err

@@ -215,7 +215,9 @@ func TestForgedEchoes(t *testing.T) {
 // frames find nobody.
 func TestNumbersAreNotGuessed(t *testing.T) {
 	var first [2][]uint32
+	var from [2]map[uint32]uint16 // the ports of numbers
 	for i := range first {
+		from[i] = map[uint32]uint16{}
 		p := newPair(t, func(_ int, c *Config) { c.RandomNumbers, c.MaxQPs, c.Seed = true, 1<<16, uint64(i) })
 		seen, next, ports := map[uint32]bool{}, 0, map[uint16]bool{}
 		before := uint32(0)
@@ -229,6 +231,7 @@ func TestNumbersAreNotGuessed(t *testing.T) {
 				t.Fatalf("number %#x", q)
 			}
 			seen[q], before, ports[p.a.SourcePort(q)] = true, q, true
+			from[i][q] = p.a.SourcePort(q)
 			first[i] = append(first[i], q)
 			must(t, p.a.CloseQP(0, q))
 		}
@@ -247,5 +250,14 @@ func TestNumbersAreNotGuessed(t *testing.T) {
 	}
 	if same > 8 {
 		t.Errorf("%d of 254 numbers are those of another start", same)
+	}
+	same = 0
+	for q, port := range from[0] {
+		if from[1][q] == port {
+			same++
+		}
+	}
+	if same > 8 {
+		t.Errorf("%d of 254 numbers have the port that they have at another start", same)
 	}
 }

@@ -37,6 +37,9 @@ type region struct {
 	data   []byte // nil: a virtual region, whose bytes do not exist
 }
 
+// Regions returns how many regions are registered, and how many there may be.
+func (m *Memory) Regions() (open, most int) { return m.open, maxRegions }
+
 // maxRegions leaves enough numbers that are no key.
 const maxRegions = 1 << 20
 

@@ -1,6 +1,8 @@
 package vswitch
 
 import (
+	"math/bits"
+
 	"gswitch/frame"
 	"gswitch/wire"
 )
@@ -53,6 +55,9 @@ func (n *Node) emitMirror(r frame.Ref, m *frame.Meta) {
 	if !n.linkUp.has(m.OutPort) {
 		n.drop(r, frame.EgressPortDown)
 		return
+	}
+	for b := n.copiesTo; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Copies(r)
 	}
 	n.enqueue(r, m)
 }

@@ -170,6 +170,9 @@ type Instance struct {
 	// Those that the switch keeps for itself (frame.ToLocal) are shown when it takes
 	// them. Copies for a mirror, and flow control, are not.
 	Forwards func(now frame.Time, v []frame.Ref)
+	// Copies is shown each copy for a mirror whose way out is decided, and each frame of
+	// Send for a port: it may put something before it.
+	Copies func(r frame.Ref)
 	// Listens is called for each port of the switch, those of other workers too,
 	// when a configuration is adopted, and says whether frames that come in by it
 	// pass Arrives on this worker. nil: no port's do.

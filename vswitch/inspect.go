@@ -85,11 +85,12 @@ func (n *Node) Neighbors() []Neighbor {
 	return out
 }
 
-// NeighborUse is how much of the neighbour table is in use.
+// NeighborUse is how much is in use of the neighbour table, and of what else neighbours fill.
 type NeighborUse struct {
 	Entries    int // resolved or not
 	Unresolved int // that are being asked for
 	Ports      [MaxPorts]struct{ Entries, Unresolved int }
+	Datagrams  int // for the switch itself that are not whole
 }
 
 // NeighborUse tells of the neighbour table. Only worker 0 has it.
@@ -98,7 +99,7 @@ func (n *Node) NeighborUse() (u NeighborUse) {
 	if l == nil {
 		return u
 	}
-	u.Entries, u.Unresolved = len(l.table), l.unresolved
+	u.Entries, u.Unresolved, u.Datagrams = len(l.table), l.unresolved, len(l.datagrams)
 	for i := range u.Ports {
 		u.Ports[i].Entries, u.Ports[i].Unresolved = l.shares[i].entries, l.shares[i].unresolved
 	}

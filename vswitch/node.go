@@ -94,6 +94,7 @@ type Node struct {
 	joinedN         int
 	joinedFor       uint32            // the features that are to see them
 	forwardsTo      uint32            // those that see frames before they join
+	copiesTo        uint32            // those that see copies for mirrors
 	gathered        [vector]frame.Ref // frames that they have not seen yet
 	gatheredN       int
 	droppedTo       uint32               // those that see what is dropped

@@ -13,10 +13,10 @@ import (
 // which the oldest gives way to a new one, each no longer than IP allows.
 // Fragments that overlap spoil their datagram (RFC 5722).
 const (
-	reassemblies   = 16
-	reassemblyTime = 60 * frame.Second // RFC 8200 4.5; RFC 1122 3.3.2: 60 s to 120 s
-	maxDatagram    = 1<<16 - 1
-	maxFragments   = 128 // of one datagram
+	MaxReassemblies = 16
+	reassemblyTime  = 60 * frame.Second // RFC 8200 4.5; RFC 1122 3.3.2: 60 s to 120 s
+	maxDatagram     = 1<<16 - 1
+	maxFragments    = 128 // of one datagram
 )
 
 // datagramKey tells datagrams apart (RFC 791 2.3, RFC 8200 4.5).
@@ -81,7 +81,7 @@ func (l *local) reassemble(now frame.Time, r frame.Ref, m *frame.Meta) {
 		i = -1
 	}
 	if i < 0 {
-		if len(l.datagrams) == reassemblies {
+		if len(l.datagrams) == MaxReassemblies {
 			l.datagrams = slices.Delete(l.datagrams, 0, 1)
 		}
 		l.datagrams = append(l.datagrams, datagram{key: key, since: now, total: -1})

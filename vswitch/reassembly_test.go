@@ -128,7 +128,7 @@ func TestFragmentsThatAreNoPing(t *testing.T) {
 		if out := r.out(0); len(out) != 0 {
 			t.Errorf("%s: %d frames answer", name, len(out))
 		}
-		if n := len(r.sw.Nodes[0].local.datagrams); n > reassemblies {
+		if n := len(r.sw.Nodes[0].local.datagrams); n > MaxReassemblies {
 			t.Errorf("%s: %d datagrams are kept", name, n)
 		}
 	}

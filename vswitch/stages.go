@@ -27,10 +27,13 @@ func (n *Node) adoptFeatures(cfg *Config) {
 			*r = running{f, f.New(n)}
 		}
 	}
-	n.forwardsTo = 0
+	n.forwardsTo, n.copiesTo = 0, 0
 	for i := range n.features {
 		if f := &n.features[i]; f.Forwards != nil && cfg.uses(f.Feature) {
 			n.forwardsTo |= 1 << i
+		}
+		if f := &n.features[i]; f.Copies != nil && cfg.uses(f.Feature) {
+			n.copiesTo |= 1 << i
 		}
 	}
 }

@@ -41,6 +41,11 @@ func PushLinkTag(a *frame.Arena, r frame.Ref, t LinkTag) bool {
 	return true
 }
 
+// HasLinkTag reports whether a frame begins with a tag that PopLinkTag takes off.
+func HasLinkTag(b []byte) bool {
+	return len(b) >= EthernetLen+LinkTagLen && be.Uint16(b[12:14]) == EtherTypeLinkTag && b[14] == linkTagVersion
+}
+
 // PopLinkTag takes the tag off a frame as it came in, before it is parsed. It
 // reports whether there was one of a version that it knows; any other stays.
 func PopLinkTag(a *frame.Arena, r frame.Ref) (t LinkTag, ok bool) {

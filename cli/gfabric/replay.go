@@ -38,6 +38,7 @@ type replayFlags struct {
 	frames       bool
 	json         bool
 	serve        string
+	keep         cli.Privileges
 	set          []string
 
 	taken []byte // record of one node that was taken out of that of a run; nil: none was
@@ -105,6 +106,7 @@ func replayCommand() *cobra.Command {
 	fl.DurationVar(&f.to, "to", -1, "end the replay, and with it trace and pcap, at this instant")
 	fl.StringVar(&f.node, "node", "", "of several nodes, the one that a verb shows, or of which --what-if, --set and --minimise are")
 	fl.StringVar(&f.serve, "serve", "", "show the record in the browser, with a slider for the instant, at an address such as "+defaultListen)
+	f.keep.Flag(fl)
 	fl.BoolVar(&f.force, "force", false, "replay a record of another build, which may differ")
 	for _, name := range []string{"at", "to"} {
 		fl.Lookup(name).DefValue = "the end"

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
 	"gswitch/control"
 	"gswitch/control/host"
+	"gswitch/control/privilege"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/view"
 	"gswitch/fabric/vnet"
@@ -42,6 +44,9 @@ func (f *replayFlags) site(ctx context.Context, name string) error {
 		return err
 	}
 	defer s.close()
+	if err := f.keep.Drop(slog.Default(), privilege.Need{Read: []string{name}}); err != nil {
+		return err
+	}
 	site, err := serveAt(f.serve, "--serve", func(remote bool) *web.Server { return web.NewRecord(s, remote) })
 	if err != nil {
 		return err

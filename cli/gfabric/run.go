@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/control/privilege"
 	"gswitch/fabric/measure"
 	"gswitch/fabric/report"
 	"gswitch/fabric/results"
@@ -138,6 +140,14 @@ func runCommand() *cobra.Command {
 					return err
 				}
 			}
+			if (w.serve != "" || f.confined) && on == "sim" { // strangers look on, or have written what is run
+				if err := os.MkdirAll(out, 0o777); err != nil {
+					return err
+				}
+				if err := w.keep.Drop(slog.Default(), privilege.Need{Read: []string{filepath.Dir(args[0])}, Dirs: []string{out}}); err != nil {
+					return err
+				}
+			}
 			unwatch, err := w.start(c.Context(), s, &o)
 			if err != nil {
 				return err
@@ -171,6 +181,7 @@ func runCommand() *cobra.Command {
 	}
 	f.add(c)
 	w.add(c)
+	w.keep.Flag(c.Flags())
 	c.Flags().StringVar(&on, "on", "sim", "engine: sim (virtual time) or netns (real frames between network namespaces; root)")
 	l.add(c, true)
 	c.Flags().StringVar(&out, "out", "", "directory of results; results/NAME if left out, with -short and -netns where these are asked for")

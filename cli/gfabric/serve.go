@@ -216,6 +216,7 @@ type watchFlags struct {
 	serve string
 	view  bool
 	pace  time.Duration
+	keep  cli.Privileges
 }
 
 func (f *watchFlags) add(c *cobra.Command) {

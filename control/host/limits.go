@@ -10,6 +10,7 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic/bump"
 	"gswitch/metrics"
+	"gswitch/tcp/endpoint"
 )
 
 // ListLimits tells what is bounded, how much of it is in use, and how often
@@ -48,11 +49,21 @@ func (u *unit) limits() []*api.Limit {
 	sessions, _ := u.agent.Counts()
 	mostSessions, mostQPs := u.agent.Limits()
 	known, mostNeighbors := n.Neighbors()
-	return []*api.Limit{
-		{Kind: "table", Name: "sessions that others opened", Switch: u.name, Unit: "sessions", Used: uint64(sessions), Limit: uint64(mostSessions)},
-		{Kind: "table", Name: "queue pairs", Switch: u.name, Unit: "queue pairs", Used: uint64(n.Counts().QPsOpen), Limit: uint64(mostQPs)},
-		{Kind: "table", Name: "neighbours", Switch: u.name, Unit: "entries", Used: uint64(known), Limit: uint64(mostNeighbors)},
+	regions, mostRegions := n.Memory().Regions()
+	v := []*api.Limit{
+		{Kind: "table", Name: "sessions that others opened", Unit: "sessions", Used: uint64(sessions), Limit: uint64(mostSessions)},
+		{Kind: "table", Name: "queue pairs", Unit: "queue pairs", Used: uint64(n.Counts().QPsOpen), Limit: uint64(mostQPs)},
+		{Kind: "table", Name: "regions of memory that others may reach", Unit: "regions", Used: uint64(regions), Limit: uint64(mostRegions)},
+		{Kind: "table", Name: "neighbours", Unit: "entries", Used: uint64(known), Limit: uint64(mostNeighbors), Refused: n.Stack().StrangersRefused},
 	}
+	if e := endpoint.Of(n); e != nil {
+		open, most := e.Open()
+		v = append(v, &api.Limit{Kind: "table", Name: "connections of TCP", Unit: "connections", Used: uint64(open), Limit: uint64(most), Key: "tcp.connections"})
+	}
+	for _, l := range v {
+		l.Switch = u.name
+	}
+	return v
 }
 
 // ListLimits tells the same of bumps.

@@ -68,7 +68,8 @@ func TestCrossbarAllocatesNothing(t *testing.T) {
 }
 
 // BenchmarkCrossbar is a bridge with and without a crossbar, in turn: where bytes alone
-// are counted, as papers have it, and with the chunks of memory, as daemons do.
+// are counted, as papers have it, and with the chunks of memory, as daemons do; and a crossbar
+// with bytes alone beside one with chunks (counted).
 func BenchmarkCrossbar(b *testing.B) {
 	for _, chunks := range []bool{false, true} {
 		what := map[bool]string{false: "bytes", true: "chunks"}[chunks]
@@ -76,4 +77,7 @@ func BenchmarkCrossbar(b *testing.B) {
 			st.BenchBeside(b, newCrossbarPump(b, false, chunks), newCrossbarPump(b, true, chunks))
 		})
 	}
+	b.Run("counted", func(b *testing.B) {
+		st.BenchBeside(b, newCrossbarPump(b, true, false), newCrossbarPump(b, true, true))
+	})
 }

@@ -333,6 +333,14 @@ func (s *Stack) view(e *end) StreamView {
 		Window: c.Window(), PeerWindow: c.PeerWindow(), RTT: c.RTT(), RTO: c.RTO(), Stats: c.Stats}
 }
 
+// Open returns how many streams are open, and how many there may be.
+func (s *Stack) Open() (open, most int) {
+	if s.cfg.Streams == nil {
+		return 0, 0
+	}
+	return s.streams.open, s.cfg.Streams.Most
+}
+
 // StreamList appends the streams that there are to v, in the order in which they began.
 func (s *Stack) StreamList(v []StreamView) []StreamView {
 	for _, e := range s.timers.ends {

@@ -85,7 +85,9 @@ func (m *Meters) arrives(now frame.Time, v []frame.Ref) {
 		}
 		s, ok := lossradar.OfFrame(m.arena.Bytes(r), m.arena.Meta(r))
 		if !ok {
-			m.count.Wild++
+			if !wire.HasLinkTag(m.arena.Bytes(r)) { // which a switch covered with its own
+				m.count.Wild++
+			}
 			continue
 		}
 		t := &m.tags[i&(vector-1)]

@@ -48,7 +48,7 @@ type meters struct {
 
 func newMeters(n *vswitch.Node) vswitch.Instance {
 	m := &Meters{node: n, arena: n.Arena(), from: make([]origin, n.Arena().Chunks()), due: frame.Never}
-	return vswitch.Instance{State: m, Wrapped: m.wrapped, Unwrap: m.unwrap, Listens: m.listens, Arrives: m.arrives, Forwards: m.forwards,
+	return vswitch.Instance{State: m, Wrapped: m.wrapped, Unwrap: m.unwrap, Listens: m.listens, Arrives: m.arrives, Forwards: m.forwards, Copies: m.copies,
 		Dropped: m.dropped, Advance: m.advance, Read: m.read}
 }
 
@@ -151,8 +151,9 @@ func (m *Meters) arrives(_ frame.Time, port uint16, v []frame.Ref) []frame.Ref {
 		f := m.arena.Meta(r)
 		s, ok := lossradar.OfFrame(m.arena.Bytes(r), f)
 		if !ok {
-			from.state = bare
-			m.ports[port].count.Wild++
+			if from.state = bare; !wire.HasLinkTag(m.arena.Bytes(r)) { // see cover
+				m.ports[port].count.Wild++
+			}
 			continue
 		}
 		from.sig, from.flags, from.state = s.At(uint16(from.sig.Extra)), f.Flags, signed
@@ -176,7 +177,11 @@ func (m *Meters) forwards(now frame.Time, v []frame.Ref) {
 			m.arrived(now, from, f)
 		}
 		p := m.at(f.OutPort)
-		if p == nil || f.Flags&(frame.Own|frame.ToLocal) != 0 || p.queues>>(queue[f.Class&7]&7)&1 == 0 {
+		if p == nil || f.Flags&frame.ToLocal != 0 {
+			continue
+		}
+		if f.Flags&frame.Own != 0 || p.queues>>(queue[f.Class&7]&7)&1 == 0 {
+			m.cover(p, r)
 			continue
 		}
 		// With telemetry that begins or ends here, the signature has other parts.
@@ -184,10 +189,32 @@ func (m *Meters) forwards(now frame.Time, v []frame.Ref) {
 			m.leaves(now, p, r, from.sig.Onward(f))
 		} else if s, ok := lossradar.OfFrame(m.arena.Bytes(r), f); ok {
 			m.leaves(now, p, r, s)
+		} else {
+			m.cover(p, r)
 		}
 	}
 	m.countArrived(now)
 	m.countLeft()
+}
+
+// cover puts a tag before a frame that begins with one already, which came from who has no
+// meter, such as a host: so it passes as it is, and the other end of the link takes it for no
+// frame of a batch. What is in such a frame is counted at neither end.
+func (m *Meters) cover(p *meters, r frame.Ref) {
+	b := m.arena.Bytes(r)
+	if !wire.HasLinkTag(b) {
+		return
+	}
+	if p.count.Foreign++; !wire.PushLinkTag(m.arena, r, wire.LinkTag{}) {
+		b[wire.EthernetLen] = 0 // without room it is no tag any more
+	}
+}
+
+// copies covers what a mirror copies out of such frames. Copies have no tag of their own.
+func (m *Meters) copies(r frame.Ref) {
+	if p := m.at(m.arena.Meta(r).OutPort); p != nil {
+		m.cover(p, r)
+	}
 }
 
 // run is frames that are counted together.

@@ -73,6 +73,7 @@ var counters = []vswitch.Counter{
 	{Name: "lossradar_wild_frames_total", Help: "Frames with a tag that the parser found wrong, which count as lost."},
 	{Name: "lossradar_roomless_frames_total", Help: "Frames that had no room for a tag and were not counted."},
 	{Name: "lossradar_stray_frames_total", Help: "Frames whose batch was gone or could not be kept apart."},
+	{Name: "lossradar_foreign_frames_total", Help: "Frames that came with a link tag from who has no meter, such as a host: they left uncounted, behind another tag."},
 	{Name: "lossradar_merged_batches_total", Help: "Batches that ran on because nobody took the reports."},
 }
 
@@ -81,7 +82,7 @@ func (m *Meters) read(emit func(counter int, port uint16, value float64, labels 
 		if p == nil {
 			continue
 		}
-		for k, v := range [...]uint64{p.count.Sent, p.count.Arrived, p.count.Wild, p.count.Roomless, p.down.Strays(), p.up.Merged()} {
+		for k, v := range [...]uint64{p.count.Sent, p.count.Arrived, p.count.Wild, p.count.Roomless, p.down.Strays(), p.count.Foreign, p.up.Merged()} {
 			emit(k, uint16(i), float64(v))
 		}
 	}

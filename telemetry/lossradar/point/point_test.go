@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gswitch/frame"
+	"gswitch/pipeline"
 	"gswitch/telemetry/lossradar"
 	"gswitch/vswitch"
 	st "gswitch/vswitch/switchtest"
@@ -292,6 +293,87 @@ func TestFullDigestIsOfItsLink(t *testing.T) {
 // tag is a frame with a tag before it.
 func tag(b []byte) []byte {
 	return append(append(append([]byte(nil), b[:12]...), 0x88, 0xb6, 0x40, 1, 0, 0, 0, 1), b[12:]...)
+}
+
+// A host without meters that puts tags before its frames, one, many, behind a VLAN tag that
+// the switch takes off, or in a class that is not metered, changes nothing of what the two
+// ends of a link between switches count: neither does it hide that frames are lost, nor have
+// others told as lost that were not. Its frames arrive as it sent them.
+func TestHostsForgeNoTags(t *testing.T) {
+	some := options()
+	some.Queues = 1
+	tagged := func(b []byte, n int) []byte {
+		for range n {
+			b = tag(b)
+		}
+		return b
+	}
+	behindVLAN := append(append(append([]byte(nil), datagram(3)[:12]...), 0x81, 0x00, 0, 10), tag(datagram(3))[12:]...)
+	for name, c := range map[string]struct {
+		sent, arrives []byte
+		change        func(a, b *vswitch.Config)
+	}{
+		"one":   {tagged(datagram(3), 1), tagged(datagram(3), 1), nil},
+		"three": {tagged(datagram(3), 3), tagged(datagram(3), 3), nil},
+		"behind a VLAN tag": {behindVLAN, tag(datagram(3)), func(a, _ *vswitch.Config) {
+			a.VLANs = []vswitch.VLANConfig{{ID: 1}, {ID: 10}}
+			a.FDB.Static[0].VLAN = 10
+			for i := range a.Ports {
+				a.Ports[i].VLANMode, a.Ports[i].PVID = vswitch.VLANAccess, 10
+			}
+		}},
+		"by a mirror": {tagged(datagram(3), 1), tagged(datagram(3), 1), func(a, _ *vswitch.Config) {
+			a.FDB.Static[0].Port = 2 // station 2 is elsewhere
+			a.Mirrors = []vswitch.Mirror{{Name: "m", Port: 1}}
+			a.ACLs = []vswitch.ACL{{Name: "all", Default: pipeline.Action{Ops: pipeline.OpPermit | pipeline.OpMirror}}}
+			a.Ports[0].ACL = "all"
+		}},
+		"in a class that is not metered": {tagged(datagram(3), 1), tagged(datagram(3), 1), func(a, b *vswitch.Config) {
+			for _, cfg := range []*vswitch.Config{a, b} {
+				cfg.Ports[0].DefaultClass = 1
+				for i := range cfg.Ports {
+					if cfg.Ports[i].Options != nil {
+						cfg.Ports[i].Options = vswitch.Options{Name: some}
+					}
+				}
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := metered(1, 1), metered(2, 0)
+			if c.change != nil {
+				c.change(a, b)
+			}
+			l := newLine(t, a, b)
+			const forged = 50
+			for range forged {
+				l.a.In(0, c.sent)
+				l.run(frame.Microsecond)
+				for _, f := range l.a.Out(1) {
+					l.b.In(0, f)
+				}
+				l.run(frame.Microsecond)
+				for _, f := range l.b.Out(1) {
+					if string(f) != string(c.arrives) {
+						t.Fatalf("%x arrives, want %x", f, c.arrives)
+					}
+				}
+			}
+			if n := metersOf(l.a).ports[1].count.Foreign; n != forged {
+				t.Errorf("%d of %d forged tags are counted as such", n, forged)
+			}
+			if n := metersOf(l.b).ports[0].count; n.Arrived+n.Wild != 0 {
+				t.Errorf("%d forged frames are counted, %d as wild", n.Arrived, n.Wild)
+			}
+			if c.change != nil {
+				return // honest frames are of another VLAN or class
+			}
+			l.pass(func(i int) bool { return i == 3 }, datagrams(10)...)
+			if lost, extra, unknown, residual, sent := l.end(); len(lost) != 1 || extra+unknown+residual != 0 || sent != 10 {
+				t.Errorf("%v lost, %d extra, %d unknown, %d residual, of %d", lost, extra, unknown, residual, sent)
+			}
+		})
+	}
 }
 
 // BenchmarkMeters is what both ends of the meters cost: a vector of frames comes by
