@@ -2,12 +2,15 @@ package control
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/binary"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -364,6 +367,32 @@ func TestSocketIsForItsGroup(t *testing.T) {
 	}
 }
 
+// It is for nobody else before it is given to them, whatever the umask, and its lock is not
+// made through a link of somebody who may write to the directory.
+func TestSocketIsPrivateAtFirst(t *testing.T) {
+	dir := t.TempDir()
+	before := syscall.Umask(0)
+	l, err := ListenPrivate(filepath.Join(dir, "s"))
+	syscall.Umask(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if info, err := os.Stat(filepath.Join(dir, "s")); err != nil || info.Mode() != fs.ModeSocket|0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	target := filepath.Join(dir, "of-root")
+	if err := os.Symlink(target, filepath.Join(dir, "t.lock")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenUnix(filepath.Join(dir, "t"), ""); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("a link in place of the lock: %v", err)
+	}
+	if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file was made through a link: %v", err)
+	}
+}
+
 // A file that the daemon's own document reads is not written for the API.
 func TestFilesAreForOneUse(t *testing.T) {
 	own := parse(t, strings.Replace(wires, "{name: p2, wire: b, acl: edge}", "{name: p2, wire: b, acl: edge}\n      - {name: p3, pcap: {read: /in.pcap, write: /out.pcap}}", 1)).Files()
@@ -396,6 +425,49 @@ func TestLargeDryRun(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		if used := after.TotalAlloc - before.TotalAlloc; connect.CodeOf(err) != connect.CodeInvalidArgument || used > 20*all {
 			t.Errorf("%q...: %d MiB were used, and it says %.200v", head, used>>20, err)
+		}
+	}
+}
+
+// A request that is small as it comes and large as it is read, since it is compressed, is
+// refused before anything of it is read.
+func TestCompressedRequests(t *testing.T) {
+	d, _ := listening(t, config.Control{}, patient)
+	socket := d.Config().Control.Socket
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	var small bytes.Buffer
+	z := gzip.NewWriter(&small)
+	const all = 60 << 20
+	_, err := io.Copy(z, io.MultiReader(strings.NewReader(`{"switch":"`), strings.NewReader(strings.Repeat("x", all)), strings.NewReader(`"}`)))
+	if err := errors.Join(err, z.Close()); err != nil || small.Len() > maxRequest/4 {
+		t.Fatal(small.Len(), err)
+	}
+	for _, kind := range []string{"application/json", "application/grpc+json"} {
+		body := small.Bytes()
+		if kind != "application/json" { // each message has a head: a flag, and its length
+			body = append(binary.BigEndian.AppendUint32([]byte{1}, uint32(len(body))), body...)
+		}
+		r, err := http.NewRequest("POST", "http://localhost/gswitch.v1.Control/ListPorts", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Content-Type": {kind}, "Content-Encoding": {"gzip"}, "Grpc-Encoding": {"gzip"}, "Connect-Protocol-Version": {"1"}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		a, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(a.Body)
+		a.Body.Close()
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > all/4 {
+			t.Errorf("%s: %d MiB were used for a request of %d KiB: %d %.200s, %v", kind, used>>20, small.Len()>>10, a.StatusCode, said, err)
+		}
+		if a.StatusCode == 200 && a.Header.Get("Grpc-Status") == "" && a.Trailer.Get("Grpc-Status") == "" {
+			t.Errorf("%s: it is answered: %.200s", kind, said)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -70,7 +72,7 @@ func listenUnix(path, group string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	l, err := net.Listen("unix", path)
+	l, err := ListenPrivate(path)
 	if err != nil {
 		lock.Close()
 		return nil, err
@@ -79,6 +81,20 @@ func listenUnix(path, group string) (net.Listener, error) {
 		return nil, errors.Join(err, l.Close(), lock.Close())
 	}
 	return &lockedListener{l, lock}, nil
+}
+
+// ListenPrivate listens at a Unix socket of mode 0600, which it has from the start, whatever
+// the umask: a connection that somebody opens before the mode is changed would stay open.
+func ListenPrivate(path string) (*net.UnixListener, error) {
+	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		failed := raw.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }) // bind(2) makes the file with it
+		return errors.Join(failed, err)
+	}}
+	l, err := c.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.UnixListener), nil
 }
 
 // giveTo makes a group that of a file.
@@ -98,10 +114,11 @@ func giveTo(path, group string) error {
 }
 
 // lockFile makes looking for a socket and taking its place one step. The lock
-// goes with the process, however it ends.
+// goes with the process, however it ends. A link is not followed, by which who may write to
+// the directory would have root make files.
 func lockFile(path string) (*os.File, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"gswitch/control"
 	"gswitch/fabric/lab"
 )
 
@@ -75,11 +76,7 @@ func (v *nodeServer) listen() (*net.UnixListener, error) {
 	if err := os.Remove(v.socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err // what a killed one left
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: v.socket, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	return l, os.Chmod(v.socket, 0o600)
+	return control.ListenPrivate(v.socket)
 }
 
 // step lets a process do the run of a connection, and returns when that ended.
