@@ -65,7 +65,7 @@ the work over an external cluster (--nats). The other verbs show what was found.
 	f.StringVar(&a.login.Creds, "creds", "", "with --nats: file with NATS credentials")
 	f.StringVar(&a.login.Token, "token-file", "", "with --nats: file with the token of the servers, or with USER:PASSWORD")
 	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.runCommand(), a.eventsCommand(), a.exportCommand(), a.statusCommand(), a.showCommand(), a.clockCommand(), versionCommand())
+	root.AddCommand(a.runCommand(), a.eventsCommand(), a.exportCommand(), a.statusCommand(), a.suspectsCommand(), a.showCommand(), a.clockCommand(), versionCommand())
 	return root
 }
 

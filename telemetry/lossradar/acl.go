@@ -78,6 +78,13 @@ func SuspectRules(list []ACLRule, lost []Tuple) []Suspect {
 	return out
 }
 
+// Denies reports whether a list as configured drops a packet: that is no loss to
+// explain.
+func Denies(list []ACLRule, p Tuple) bool {
+	i := firstMatch(list, p)
+	return i >= 0 && list[i].Deny
+}
+
 func firstMatch(list []ACLRule, p Tuple) int {
 	for i := range list {
 		if list[i].matches(p) {
