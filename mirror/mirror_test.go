@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
@@ -128,6 +129,78 @@ func TestSample(t *testing.T) {
 		t.Errorf("%d of 65,536, want 64", hits)
 	}
 }
+
+// Packets without an identification are sampled, too, one in so many of them and not all:
+// by their checksum, or by their PSN. Their copies make a trace of each.
+func TestNoIdentification(t *testing.T) {
+	c := classifier(t, 4)
+	none := wt.IPv4With(func(f *wire.IPv4Fields) { f.ID, f.FlagsOffset = 0, wire.IPv4DontFragment })
+	s := Session{ID: 1, Dst: netip.MustParseAddr("10.255.0.1")}
+	const all = 4096
+	for what, frameOf := range map[string]func(i int) []byte{
+		"UDP": func(i int) []byte {
+			return wt.Frame(eth, wt.IPv4("10.0.0.1", "10.0.0.2", none), wt.UDP(1, 2), wt.Payload([]byte{byte(i >> 8), byte(i)}))
+		},
+		"TCP": func(i int) []byte {
+			return wt.Frame(eth, wt.IPv4("10.0.0.1", "10.0.0.2", none), tcp(wire.TCPAck, 1, 2), wt.Payload([]byte{byte(i >> 8), byte(i)}))
+		},
+		"RoCEv2": func(i int) []byte {
+			b := wt.Frame(append([]wt.Layer{eth}, roce(4, 0)...)...)
+			copy(b[14+4:], []byte{0, 0, 0x40, 0}) // no identification, nobody may fragment
+			copy(b[14+20+6:], []byte{0, 0})
+			binary.BigEndian.PutUint16(b[14+20+8+10:], uint16(i))
+			binary.BigEndian.PutUint16(b[14+10:], 0)
+			binary.BigEndian.PutUint16(b[14+10:], wire.Checksum(b[14:34]))
+			return b
+		},
+	} {
+		hits := 0
+		traces := NewTraces(everywhere{}, all)
+		for i := range all {
+			b := frameOf(i)
+			m, why := wt.Parse(b)
+			if why != frame.Keep {
+				t.Fatalf("%s: %v", what, why)
+			}
+			hit := c.Match(&m, b)
+			if hit != together(c, b) {
+				t.Fatalf("%s: %v, in a vector %v", what, c.Names(hit), c.Names(together(c, b)))
+			}
+			if hit != 0 {
+				hits++
+			}
+			for hop := range 2 {
+				s.Src = netip.AddrFrom4([4]byte{10, 10, 0, byte(hop + 1)})
+				copied := make([]byte, 512)
+				n, _ := s.Copy(copied, b, uint32(len(b)), Info{At: frame.Time(i + 1)})
+				k, h, ok := Parse(copied[:n])
+				if !ok {
+					t.Fatalf("%s: copy %d", what, i)
+				}
+				h.TTL, h.InnerTTL = 64-uint8(hop), 64-uint8(hop)
+				traces.Add(frame.Time(i+1), k, h)
+			}
+		}
+		if hits < all/16/2 || hits > all/16*2 {
+			t.Errorf("%s: %d of %d are sampled, want one in 16", what, hits, all)
+		}
+		v := traces.Advance(2 * frame.Second)
+		for _, tr := range v {
+			if len(tr.Hops) != 2 {
+				t.Fatalf("%s: a trace of %d hops", what, len(tr.Hops))
+			}
+		}
+		if len(v) != all {
+			t.Errorf("%s: %d traces of %d packets", what, len(v), all)
+		}
+	}
+}
+
+// everywhere is a network in which packets may end at each switch.
+type everywhere struct{}
+
+func (everywhere) Last(netip.Addr, [4]byte) bool { return true }
+func (everywhere) Station(wire.MAC) bool         { return false }
 
 func TestRuleErrors(t *testing.T) {
 	for want, rules := range map[string][]Rule{

@@ -14,7 +14,7 @@ import (
 type Key struct {
 	Src, Dst         [4]byte
 	SrcPort, DstPort uint16
-	ID               uint16
+	ID               uint16 // identification, or what tells packets apart that have none
 	Proto            uint8
 }
 
@@ -181,6 +181,9 @@ func original(b []byte, k Key, h Hop) (Key, Hop, bool) {
 		if p := ip.Proto(); len(t) >= 4 && (p == wire.ProtoTCP || p == wire.ProtoUDP) && ip.FlagsOffset()&(wire.IPv4OffsetMask|wire.IPv4MoreFragments) == 0 {
 			k.SrcPort, k.DstPort = wire.UDP(t).SrcPort(), wire.UDP(t).DstPort()
 			h.Probe, h.Number, _ = ProbeOf(p, t)
+			if k.ID == 0 {
+				k.ID = identity(ip, b, ip.HeaderLen())
+			}
 		}
 		return k, h, true
 	}
