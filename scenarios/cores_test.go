@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"gswitch/fabric/results"
 	"gswitch/fabric/run"
 	"gswitch/fabric/scenario"
 	"gswitch/frame"
 )
 
-var allCores = flag.Bool("cores", false, "TestCores: every scenario, not some")
+var allCores = flag.Bool("cores", false, "TestCores: every run of every scenario, on 2, 3 and 4 cores, and not the first of some on one of these")
 
 // onCores are scenarios of each mechanism that a network may have.
 var onCores = []string{"quickstart", "hpcc/fig2.9gh", "rocc/fig3.8", "escape/fig4.7-ring", "detail/fig12", "irn/tab4.3-rate", "rc3/harmless", "dcqcn", "hull", "ups", "sundial/fig3.20"}
@@ -36,21 +37,33 @@ func TestCores(t *testing.T) {
 			}
 			for i := range s.Runs {
 				seed := uint64(len(file) + i)
-				one := *s
-				one.Runs = s.Runs[i : i+1]
-				o := run.Options{Version: "test", Jobs: 1, Cores: 2 + int(seed%3), Part: func(node int) int {
-					rng := frame.NewRand(seed<<20 + uint64(node))
-					return int(rng.Uint32n(4))
-				}}
-				got, err := run.Scenario(t.Context(), &one, o)
-				if err != nil {
-					t.Fatal(err)
+				if !*allCores {
+					divided(t, s, i, 2+int(seed%3), seed, &want.Runs[i])
+					continue
 				}
-				if a, b := &got.Runs[0], &want.Runs[i]; a.Digest != b.Digest || a.FrameHops != b.FrameHops || a.Events != b.Events {
-					t.Errorf("%s, seed %d, on %d cores: digest %s, %d hops, %d events; on one %s, %d, %d", b.Name, b.Seed, o.Cores, a.Digest, a.FrameHops, a.Events, b.Digest, b.FrameHops, b.Events)
+				for cores := 2; cores <= 4; cores++ {
+					divided(t, s, i, cores, seed+uint64(cores)<<10, &want.Runs[i])
 				}
 			}
 		})
+	}
+}
+
+// divided compares run i of a scenario, its nodes divided at random among cores, with
+// what it is on one.
+func divided(t *testing.T, s *scenario.Scenario, i, cores int, seed uint64, want *results.Run) {
+	t.Helper()
+	one := *s
+	one.Runs = s.Runs[i : i+1]
+	got, err := run.Scenario(t.Context(), &one, run.Options{Version: "test", Jobs: 1, Cores: cores, Part: func(node int) int {
+		rng := frame.NewRand(seed<<20 + uint64(node))
+		return int(rng.Uint32n(uint32(cores)))
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := &got.Runs[0]; a.Digest != want.Digest || a.FrameHops != want.FrameHops || a.Events != want.Events {
+		t.Errorf("%s, seed %d, on %d cores: digest %s, %d hops, %d events; on one %s, %d, %d", want.Name, want.Seed, cores, a.Digest, a.FrameHops, a.Events, want.Digest, want.FrameHops, want.Events)
 	}
 }
 

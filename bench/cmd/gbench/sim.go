@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -18,8 +20,9 @@ import (
 
 // simCase is a run in virtual time.
 type simCase struct {
-	name string
-	args []string
+	name   string
+	args   []string
+	copies int // that run at the same time, each on a core: what the machine has for several, 0 and 1 for one
 }
 
 // simSample is what one execution of a case came to.
@@ -44,11 +47,11 @@ type simReport struct {
 
 // simCases are the published inputs of HPCC's simulator with each congestion
 // control, and the network of HPCC's evaluation.
-func simCases(root, dir string, ccs, cores []string, span time.Duration) (v []simCase) {
+func simCases(root string, ccs, cores []string, span time.Duration, beside bool) (v []simCase) {
 	for _, w := range []string{"FbHdp", "WebSearch"} {
 		base := filepath.Join(root, "fabric/ns3/testdata", "ls16_"+w+"_30")
 		for _, cc := range ccs {
-			v = append(v, simCase{"ls16 " + w + " " + cc, []string{"ns3", "--topology", base + ".topo", "--flows", base + ".flow", "--cc", cc, "--json"}})
+			v = append(v, simCase{name: "ls16 " + w + " " + cc, args: []string{"ns3", "--topology", base + ".topo", "--flows", base + ".flow", "--cc", cc, "--json"}})
 		}
 	}
 	for _, n := range cores {
@@ -56,8 +59,14 @@ func simCases(root, dir string, ccs, cores []string, span time.Duration) (v []si
 		if n != "1" {
 			name += " on " + n + " cores"
 		}
-		v = append(v, simCase{name, []string{"run", filepath.Join(root, "scenarios/hpcc/fig2.11cd-load.yaml"), "--only", "hpcc", "--jobs", "1", "--cores", n,
-			"--set", "workload.background.stop=" + span.String(), "--set", "duration=8ms", "--fresh", "--json", "--quiet", "--out", dir}})
+		args := func(n string) []string {
+			return []string{"run", filepath.Join(root, "scenarios/hpcc/fig2.11cd-load.yaml"), "--only", "hpcc", "--jobs", "1", "--cores", n,
+				"--set", "workload.background.stop=" + span.String(), "--set", "duration=8ms", "--fresh", "--json", "--quiet"}
+		}
+		v = append(v, simCase{name: name, args: args(n)})
+		if k, err := strconv.Atoi(n); beside && err == nil && k > 1 {
+			v = append(v, simCase{name: n + " runs of it side by side, one core each", args: args("1"), copies: k})
+		}
 	}
 	return v
 }
@@ -69,6 +78,7 @@ func simCmd(args []string) error {
 	ccs := f.String("cc", "hpcc,dcqcn,timely,dctcp", "congestion controls of the small networks")
 	cores := f.String("cores", "1,2", "cores for the network of 320 hosts; its digest is the same on each number of them")
 	span := f.Duration("span", 300*time.Microsecond, "virtual time in which flows begin on the network of 320 hosts")
+	beside := f.Bool("beside", false, "and as many runs of the network of 320 hosts at once as there are cores, each on one: what several cores of the machine have for virtual time")
 	root := f.String("C", filepath.Dir(binDir()), "the repository")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -78,11 +88,11 @@ func simCmd(args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	cases := simCases(*root, dir, strings.Fields(strings.ReplaceAll(*ccs, ",", " ")), strings.Split(*cores, ","), *span)
+	cases := simCases(*root, strings.Fields(strings.ReplaceAll(*ccs, ",", " ")), strings.Split(*cores, ","), *span, *beside)
 	samples := make([][]simSample, len(cases))
 	for round := range *rounds {
 		for i, c := range cases {
-			s, err := c.execute(filepath.Join(*root, "bin/gfabric"))
+			s, err := c.executeAll(filepath.Join(*root, "bin/gfabric"), dir)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
@@ -112,8 +122,29 @@ func rates(v []simSample, of func(simSample) time.Duration) (r []float64) {
 	return r
 }
 
-func (c *simCase) execute(program string) (s simSample, err error) {
-	cmd := exec.Command(program, c.args...)
+// executeAll runs all copies of a case at once and returns what they did together, in
+// the time of the one that took longest.
+func (c *simCase) executeAll(program, dir string) (simSample, error) {
+	samples, errs := make([]simSample, max(1, c.copies)), make([]error, max(1, c.copies))
+	var all sync.WaitGroup
+	for i := range samples {
+		all.Go(func() { samples[i], errs[i] = c.execute(program, filepath.Join(dir, strconv.Itoa(i))) })
+	}
+	all.Wait()
+	s := samples[0]
+	for _, o := range samples[1:] {
+		s.hops, s.wall, s.cpu, s.rss = s.hops+o.hops, max(s.wall, o.wall), s.cpu+o.cpu, s.rss+o.rss
+	}
+	return s, errors.Join(errs...)
+}
+
+// execute runs a case once. What it writes goes to the directory.
+func (c *simCase) execute(program, dir string) (s simSample, err error) {
+	args := c.args
+	if args[0] == "run" {
+		args = append(slices.Clone(args), "--out", dir)
+	}
+	cmd := exec.Command(program, args...)
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	// Code 1 says that expectations do not hold, as those of a full run need
