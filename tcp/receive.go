@@ -122,15 +122,19 @@ func (c *Conn) opened(now frame.Time, s *Segment) bool {
 	return true
 }
 
+// outdated is when stamps may have wrapped, so that none is older (RFC 7323 section 5.5).
+const outdated = 24 * 24 * 3600 * frame.Second
+
 // acceptable is the first check of section 3.10.7.4, and PAWS (RFC 7323 section
 // 5).
 func (c *Conn) acceptable(now frame.Time, s *Segment, seq uint64) bool {
+	older := s.Options.HasStamp && int32(s.Options.Stamp-c.recent) < 0 && now-c.recentAt < outdated
 	if c.stamps && s.Flags&RST == 0 {
 		if !s.Options.HasStamp && c.synchronized() {
 			c.Stats.Unacceptable++
 			return false
 		}
-		if s.Options.HasStamp && int32(s.Options.Stamp-c.recent) < 0 && now-c.recentAt < 24*24*3600*frame.Second {
+		if older {
 			c.Stats.Unacceptable++
 			c.ackNow = true
 			return false
@@ -158,7 +162,7 @@ func (c *Conn) acceptable(now frame.Time, s *Segment, seq uint64) bool {
 		}
 		return false
 	}
-	if c.stamps && s.Options.HasStamp && int64(seq-c.lastACKSent) <= 0 && int32(s.Options.Stamp-c.recent) >= 0 {
+	if c.stamps && s.Options.HasStamp && int64(seq-c.lastACKSent) <= 0 && !older {
 		c.recent, c.recentAt = s.Options.Stamp, now
 	}
 	return true

@@ -45,6 +45,7 @@ func (c *Conn) nextSYN(now frame.Time, s *Segment) bool {
 	if c.state == SynReceived {
 		s.Flags |= ACK
 		s.Ack, s.Options.Echo = c.rcvWire(1), c.recent
+		c.lastACKSent = 1
 		s.Options.Scale, s.Options.HasScale = c.rcvScale, c.rcvScale > 0 || c.sndScale > 0
 		if c.ecn {
 			s.Flags |= ECE
@@ -137,11 +138,11 @@ func (c *Conn) nextNew(now frame.Time, s *Segment) bool {
 		c.persist(now)
 		return false
 	}
-	if c.held() > 0 && c.held()+n > c.cc.Window() {
+	if c.held() > 0 && c.held()+n > c.cc.Window() && !c.probing { // RFC 8985 section 7.3
 		return false
 	}
 	whole := c.nxt+uint64(n) == end
-	if n < c.mss && !(whole && (len(c.sent) == 0 || !c.cfg.Nagle || c.fin != 0)) && n < c.maxWnd/2 {
+	if n < c.mss && !(whole && (len(c.sent) == 0 || !c.cfg.Nagle || c.fin != 0 || c.probing)) && n < c.maxWnd/2 {
 		if len(c.sent) == 0 {
 			c.persist(now) // silly window: wait, but not for ever (RFC 9293 3.8.6.2.1)
 		}
