@@ -183,7 +183,7 @@ func (s *recordSite) Serve(at time.Duration, node string, w http.ResponseWriter,
 	var err error
 	if s.run {
 		err = s.again(r.Context(), []time.Duration{at}, func(n *vnet.Network, h *replay.Header, _ frame.Time) error {
-			api, err := switchOfRun(n, node, h)
+			api, err := nodeOfRun(n, node, "", h)
 			if err == nil {
 				api.ServeHTTP(w, r)
 			}

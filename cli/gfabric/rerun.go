@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"strings"
 	"time"
 
-	"gswitch/control"
-	"gswitch/fabric"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
@@ -22,9 +18,6 @@ var errUntil = errors.New("what --until names has come")
 
 // again makes the run of a record happen again.
 func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader, until *condition, end frame.Time, words []string, stdout, stderr io.Writer) error {
-	if len(words) > 0 && words[0] != "gswitch" {
-		return usagef("of a whole run verbs of gswitch show a switch, chosen by --node; %s is another program", words[0])
-	}
 	if end != frame.Never || len(words) > 0 && until == nil {
 		last, err := f.last(name)
 		switch {
@@ -72,11 +65,9 @@ func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader,
 	}
 	node := f.node
 	if node == "" && until != nil {
-		if _, is := look.n.SwitchByName(look.sights[look.at].name); is {
-			node = look.sights[look.at].name
-		}
+		node = shownNode(look.n.Topology, look.sights[look.at].name, words[0])
 	}
-	handler, err := switchOfRun(look.n, node, &in.Header)
+	handler, err := nodeOfRun(look.n, node, words[0], &in.Header)
 	if err != nil {
 		return err
 	}
@@ -176,26 +167,4 @@ func (f *replayFlags) last(name string) (frame.Time, error) {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	return max(0, length-1), nil
-}
-
-// switchOfRun serves the API of a daemon that runs a switch of a run, the only one if
-// name is empty.
-func switchOfRun(n *vnet.Network, name string, h *replay.Header) (http.Handler, error) {
-	if names := switchNames(n.Topology); name == "" && len(names) == 1 {
-		name = names[0]
-	} else if name == "" {
-		return nil, usagef("which switch is to be shown? Choose it with --node: %s", strings.Join(names, ", "))
-	}
-	k, ok := n.SwitchByName(name)
-	if !ok {
-		return nil, usagef("--node: %w", runner.NoSwitch(n, name))
-	}
-	return control.Shown(n.Switches[k], name, n.Topology.PortNames(n.Topology.Switches()[k]), h, n.Engine.Now())
-}
-
-func switchNames(t *fabric.Topology) (names []string) {
-	for _, node := range t.Switches() {
-		names = append(names, t.Nodes[node].Name)
-	}
-	return names
 }

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,11 +30,50 @@ duration: 5ms
 until: done
 `
 
+// streams is a run with connections of TCP.
+const streams = `version: 1
+name: streams
+topology: {generate: star(3), classes: {host: {rate: 10Gbps, delay: 1us}}}
+hosts: {payload: 1448B, tcp: {enabled: true}}
+workload: [{group: long, kind: flows, flows: [{from: h1, to: h3, size: 1MB}, {from: h2, to: h3, size: 1MB}]}]
+duration: 200ms
+until: done
+`
+
+// numberOf is the sum of the numbers that a key has in a message.
+func numberOf(t *testing.T, said, key string) (sum float64) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`"`+key+`":\s*"?([0-9.e+]+)`).FindAllStringSubmatch(said, -1) {
+		v, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += v
+	}
+	return sum
+}
+
+// A host of a run shows its connections of TCP at an instant.
+func TestConnectionsOfARun(t *testing.T) {
+	record, _ := recordedRun(t, streams)
+	said, err := replayOf(t, record, "--until", `received{node="h3"} >= 200`, "--", "ghost", "show", "tcp", "--json")
+	if err != nil || strings.Count(said, "ESTABLISHED") != 2 || !strings.Contains(said, "10.0.0.1:") || !strings.Contains(said, "10.0.0.2:") {
+		t.Errorf("%v: %s", err, said)
+	}
+	if n := numberOf(t, said, "received"); n < 200 || n >= 264 {
+		t.Errorf("%v segments of the 200 frames that were received: %s", n, said)
+	}
+	said, err = replayOf(t, record, "--node", "h1", "--until", `received{node="h3"} >= 200`, "--", "ghost", "show", "tcp", "--json")
+	if n := numberOf(t, said, "acked"); err != nil || strings.Count(said, "ESTABLISHED") != 1 || n <= 0 || n >= 1e6 {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
 // recordedRun is the record of a whole run, in real time, and what it dropped.
-func recordedRun(t *testing.T) (record string, drops int) {
+func recordedRun(t *testing.T, document string) (record string, drops int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "crowd.yaml")
-	if err := os.WriteFile(file, []byte(crowd), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(document), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, err := scenario.Load(file, scenario.Options{})
@@ -65,7 +106,7 @@ func lives(t *testing.T, said string) (v []life) {
 // the order of time, up to where something comes; and one of its switches is replayed with
 // other settings, and with fewer inputs.
 func TestReplayOfAWholeRun(t *testing.T) {
-	record, drops := recordedRun(t)
+	record, drops := recordedRun(t, crowd)
 	if drops == 0 {
 		t.Fatal("nothing was dropped")
 	}
@@ -90,6 +131,42 @@ func TestReplayOfAWholeRun(t *testing.T) {
 		} {
 			if said, err := replayOf(t, append([]string{record}, c...)...); err == nil {
 				t.Errorf("%v: %s", c, said)
+			}
+		}
+	})
+	t.Run("hosts", func(t *testing.T) {
+		// Behind the call in which h4 has had a thousand frames, of three flows.
+		at := []string{"--until", `received{node="h4"} >= 1000`}
+		said, err := replayOf(t, slices.Concat([]string{record}, at, []string{"--", "ghost", "show", "host", "--json"})...)
+		if n := numberOf(t, said, "rxFrames"); err != nil || n < 1000 || n >= 1064 || strings.Count(said, `"h4"`) != 2 {
+			t.Errorf("%v, %v frames: %s", err, n, said)
+		}
+		said, err = replayOf(t, slices.Concat([]string{record}, at, []string{"--", "ghost", "show", "flows"})...)
+		for _, from := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
+			if err != nil || !strings.Contains(said, from) {
+				t.Errorf("%v: no flow from %s: %s", err, from, said)
+			}
+		}
+		sent := 0
+		for _, h := range []string{"h1", "h2", "h3"} {
+			said, err := replayOf(t, slices.Concat([]string{record, "--node", h}, at, []string{"--", "ghost", "show", "qps", "--json"})...)
+			if acked := numberOf(t, said, "acked"); err != nil || acked <= 0 || acked > 300_000 {
+				t.Errorf("%s: %v, %v bytes are acknowledged: %s", h, err, acked, said)
+			}
+			sent += int(numberOf(t, said, "txFrames"))
+		}
+		if sent < 1000 {
+			t.Errorf("h4 has had 1000 frames, of %d that were sent", sent)
+		}
+		for want, c := range map[string][]string{
+			"no verbs of ghost":   {"--node", "s1", "--", "ghost", "show", "flows"},
+			"no verbs of gswitch": {"--node", "h1", "--", "gswitch", "show", "queues"},
+			"--node":              {"--", "ghost", "show", "flows"},
+			"cannot be changed":   {"--node", "h1", "--", "ghost", "send", "10.0.0.2"},
+			"scenario":            {"--node", "h1", "--", "ghost", "show", "config"},
+		} {
+			if said, err := replayOf(t, slices.Concat([]string{record, "--at", "1us"}, c)...); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: %v, want %q: %s", c, err, want, said)
 			}
 		}
 	})

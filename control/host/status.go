@@ -14,13 +14,11 @@ import (
 
 // describe tells what is known of one host.
 func describe(u *unit, snap *metrics.Snapshot, h *metrics.Host) *api.HostStatus {
-	c, n := u.conf.Load(), &h.Counts
+	c := u.conf.Load()
 	out := &api.HostStatus{
 		Name: c.Name, Interface: c.Interface, Netns: c.NetNS, Address: c.Address.String(), Mac: u.mac.String(), Rate: uint64(c.Rate), BaseRtt: uint64(c.T()),
 		Payload: uint32(c.Payload), Congestion: c.Congestion, Telemetry: c.Telemetry.Format, Recovery: c.Recovery, Serving: h.Serving,
-		RxFrames: n.RxFrames, RxBytes: n.RxBytes, TxFrames: n.TxFrames, TxBytes: n.TxBytes, Retransmissions: n.Retransmissions, Timeouts: n.Timeouts,
-		EcnMarkedFrames: n.CEMarked, SourceMarkedFrames: n.SelfMarked, Quenches: n.Quenches,
-		MessagesSent: n.MessagesSent, MessagesReceived: n.MessagesReceived, QueuePairs: uint32(n.QPsOpen), Worker: uint32(u.worker.Index()), Queues: uint32(u.queues),
+		Worker: uint32(u.worker.Index()), Queues: uint32(u.queues),
 	}
 	if c.Gateway.IsValid() {
 		out.Gateway = c.Gateway.String()
@@ -29,26 +27,10 @@ func describe(u *unit, snap *metrics.Snapshot, h *metrics.Host) *api.HostStatus 
 		l := &h.Links[i]
 		out.State, out.XdpMode, out.Warnings = l.State, l.Mode.String(), append(out.Warnings, l.Warnings...)
 	}
-	if text := blind(c.Congestion, n); text != "" {
+	if text := blind(c.Congestion, &h.Counts); text != "" {
 		out.Warnings = append(out.Warnings, text)
 	}
-	for reason, frames := range n.Drops {
-		if frames > 0 {
-			out.Drops = append(out.Drops, &api.HostDrop{Host: c.Name, Reason: frame.Reason(reason).String(), Frames: frames})
-		}
-	}
-	configured := map[int]bool{}
-	for _, class := range c.PFC.Classes {
-		configured[class] = true
-	}
-	for class := range 8 {
-		f := &h.Flow
-		if !configured[class] && f.RxXOFF[class]|f.RxXON[class]|f.TxXOFF[class]|f.TxXON[class] == 0 {
-			continue
-		}
-		out.Pfc = append(out.Pfc, &api.HostPFCClass{Host: c.Name, Class: uint32(class), Paused: h.Paused>>class&1 != 0, Quenched: h.Quenched>>class&1 != 0, RxXoff: f.RxXOFF[class], RxXon: f.RxXON[class],
-			TxXoff: f.TxXOFF[class], TxXon: f.TxXON[class], PausedSeconds: f.PausedTime[class].Seconds(), AskedSeconds: f.RequestTime[class].Seconds()})
-	}
+	count(out, h, c.PFC.Classes)
 	w := &snap.Engine.Workers[u.worker.Index()]
 	out.Timing = &api.HostTiming{Poll: w.Poll.String(), Cpu: -1, BusyRatio: w.BusyShare(),
 		FrameLateP50: uint64(h.Late.Quantile(0.5)), FrameLateP99: uint64(h.Late.Quantile(0.99)), FrameLateMax: uint64(h.Late.Quantile(1)),
@@ -57,6 +39,31 @@ func describe(u *unit, snap *metrics.Snapshot, h *metrics.Host) *api.HostStatus 
 		out.Timing.Cpu = int32(w.CPU)
 	}
 	return out
+}
+
+// count writes what a host has counted. classes are those for which it pauses, if it is known.
+func count(out *api.HostStatus, h *metrics.Host, classes []int) {
+	n := &h.Counts
+	out.RxFrames, out.RxBytes, out.TxFrames, out.TxBytes, out.Retransmissions, out.Timeouts = n.RxFrames, n.RxBytes, n.TxFrames, n.TxBytes, n.Retransmissions, n.Timeouts
+	out.EcnMarkedFrames, out.SourceMarkedFrames, out.Quenches = n.CEMarked, n.SelfMarked, n.Quenches
+	out.MessagesSent, out.MessagesReceived, out.QueuePairs = n.MessagesSent, n.MessagesReceived, uint32(n.QPsOpen)
+	for reason, frames := range n.Drops {
+		if frames > 0 {
+			out.Drops = append(out.Drops, &api.HostDrop{Host: out.Name, Reason: frame.Reason(reason).String(), Frames: frames})
+		}
+	}
+	configured := map[int]bool{}
+	for _, class := range classes {
+		configured[class] = true
+	}
+	for class := range 8 {
+		f := &h.Flow
+		if !configured[class] && f.RxXOFF[class]|f.RxXON[class]|f.TxXOFF[class]|f.TxXON[class] == 0 {
+			continue
+		}
+		out.Pfc = append(out.Pfc, &api.HostPFCClass{Host: out.Name, Class: uint32(class), Paused: h.Paused>>class&1 != 0, Quenched: h.Quenched>>class&1 != 0, RxXoff: f.RxXOFF[class], RxXon: f.RxXON[class],
+			TxXoff: f.TxXOFF[class], TxXon: f.TxXON[class], PausedSeconds: f.PausedTime[class].Seconds(), AskedSeconds: f.RequestTime[class].Seconds()})
+	}
 }
 
 var serviceNames = [...]string{agent.Messages: "messages", agent.Memory: "memory", agent.Probe: "probe"}

@@ -30,7 +30,7 @@ func (s *server) ListStreams(_ context.Context, r *api.ListHostsRequest) (*api.T
 				return
 			}
 			for _, v := range e.StreamList(nil) {
-				out.Streams = append(out.Streams, describeStream(u, &v))
+				out.Streams = append(out.Streams, describeStream(u.name, &v))
 			}
 		})
 		if err != nil {
@@ -40,8 +40,8 @@ func (s *server) ListStreams(_ context.Context, r *api.ListHostsRequest) (*api.T
 	return out, nil
 }
 
-func describeStream(u *unit, v *stack.StreamView) *api.TCPStream {
-	m := &api.TCPStream{Host: u.name, Number: v.Number, Local: v.Local.String(), Remote: v.Remote.String(), Accepted: v.Accepted, State: v.State.String(),
+func describeStream(host string, v *stack.StreamView) *api.TCPStream {
+	m := &api.TCPStream{Host: host, Number: v.Number, Local: v.Local.String(), Remote: v.Remote.String(), Accepted: v.Accepted, State: v.State.String(),
 		Acked: v.Stats.BytesAcked, Unacked: uint64(v.Unacked), InFlight: uint64(v.InFlight), Window: uint64(v.Window), PeerWindow: uint64(max(v.PeerWindow, 0)), Readable: uint64(v.Readable),
 		Rtt: uint64(v.RTT), Rto: uint64(v.RTO), Sent: v.Stats.Sent, Received: v.Stats.Received, Retransmitted: v.Stats.Retransmitted, Timeouts: v.Stats.Timeouts, ZeroWindows: v.Stats.ZeroWindows}
 	if v.Err != nil {
@@ -84,7 +84,7 @@ func (s *server) Stream(ctx context.Context, r *api.StreamRequest, out *connect.
 	if err != nil {
 		return connect.NewError(connect.CodeUnavailable, err)
 	}
-	if err := out.Send(&api.StreamReport{Stream: describeStream(u, &v)}); err != nil {
+	if err := out.Send(&api.StreamReport{Stream: describeStream(u.name, &v)}); err != nil {
 		return err
 	}
 	received, err := x.pass(out)
@@ -95,7 +95,7 @@ func (s *server) Stream(ctx context.Context, r *api.StreamRequest, out *connect.
 	if gone != nil {
 		return connect.NewError(connect.CodeUnavailable, gone)
 	}
-	m := &api.StreamReport{Stream: describeStream(u, &v), Done: true, Received: received}
+	m := &api.StreamReport{Stream: describeStream(u.name, &v), Done: true, Received: received}
 	if err != nil && m.Stream.Error == "" {
 		m.Stream.Error = err.Error()
 	}

@@ -9,7 +9,7 @@ type Open struct {
 	Flow       Flow   // as it was started
 	Posted     uint64 // bytes of all its messages so far
 	NIC        *hostnic.NIC
-	QPN        uint32 // of the sender
+	QPN, Peer  uint32 // queue pairs of the sender and the receiver
 	Control    string // Algorithm.Name of its congestion control
 }
 
@@ -23,7 +23,7 @@ func (n *Network) EachOpen(yield func(*Open) bool) {
 		if !c.open || c.flow.TCP != nil {
 			continue
 		}
-		*o = Open{Conn: Conn(i + 1), Generation: c.generation, Flow: c.flow, Posted: c.posted, NIC: n.Hosts[c.flow.Src], QPN: c.qpA, Control: c.flow.CC.Name}
+		*o = Open{Conn: Conn(i + 1), Generation: c.generation, Flow: c.flow, Posted: c.posted, NIC: n.Hosts[c.flow.Src], QPN: c.qpA, Peer: c.qpB, Control: c.flow.CC.Name}
 		if c.flow.CC.New == nil {
 			o.Control = n.cfg.Host.CC.Name
 		}

@@ -29,6 +29,12 @@ func (n *Network) SwitchByName(name string) (int, bool) {
 	return n.swOf[i], true
 }
 
+// Payload is that of a full packet of queue pairs, in bytes.
+func (n *Network) Payload() int { return n.cfg.payload() }
+
+// Congestion names the congestion control of flows that ask for no other.
+func (n *Network) Congestion() string { return n.cfg.Host.CC.Name }
+
 // Ports returns the number of ports of a switch.
 func (n *Network) Ports(s int) int { return len(n.Topology.Nodes[n.swNode[s]].Links) }
 

@@ -328,9 +328,24 @@ func (s *Stack) Stream(number uint64) (StreamView, error) {
 
 func (s *Stack) view(e *end) StreamView {
 	c := e.conn
-	return StreamView{Number: e.stream.number, Local: netip.AddrPortFrom(netip.AddrFrom4(s.addr), e.opts.LocalPort), Remote: netip.AddrPortFrom(e.opts.Remote, e.opts.RemotePort),
-		Accepted: e.stream.accepted, State: c.State(), Readable: c.Readable(), Room: c.Room(), EOF: c.EOF(), Err: c.Err(), Unacked: c.Unacked(), InFlight: c.InFlight(),
+	v := StreamView{Local: netip.AddrPortFrom(netip.AddrFrom4(s.addr), e.opts.LocalPort), Remote: netip.AddrPortFrom(e.opts.Remote, e.opts.RemotePort),
+		State: c.State(), Readable: c.Readable(), Room: c.Room(), EOF: c.EOF(), Err: c.Err(), Unacked: c.Unacked(), InFlight: c.InFlight(),
 		Window: c.Window(), PeerWindow: c.PeerWindow(), RTT: c.RTT(), RTO: c.RTO(), Stats: c.Stats}
+	if e.stream != nil {
+		v.Number, v.Accepted = e.stream.number, e.stream.accepted
+	}
+	return v
+}
+
+// Connections calls yield with each connection that there is: streams, and those that carry
+// messages, which are told apart by their addresses.
+func (s *Stack) Connections(yield func(*StreamView)) {
+	for _, e := range s.timers.ends {
+		if e != nil && e.conn != nil {
+			v := s.view(e)
+			yield(&v)
+		}
+	}
 }
 
 // Open returns how many streams are open, and how many there may be.
