@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -62,8 +63,8 @@ func retransmitted(t testing.TB, c *net.TCPConn) (n int) {
 	return n
 }
 
-// What a capture of the kernel's TCP tells of retransmissions and closed windows is what the
-// kernel counts itself.
+// What a capture of the kernel's TCP tells of retransmissions, timeouts and closed windows is
+// what the kernel counts itself.
 func TestDiagnosisOfTheKernel(t *testing.T) {
 	l := newLab(t, 2, labOptions{})
 	d, _ := runConfig(t, fmt.Sprintf(`version: 1
@@ -95,7 +96,7 @@ switches:
 		t.Fatal(err)
 	}
 	defer to.Close()
-	zeros := counter(t, l.hosts[1].ns, "TCPToZeroWindowAdv")
+	zeros, timeouts := counter(t, l.hosts[1].ns, "TCPToZeroWindowAdv"), counter(t, l.hosts[0].ns, "TCPTimeouts")
 	content := make([]byte, 24<<20)
 	rand.Read(content) //nolint:errcheck // it never fails
 	send := func(n int) chan error {
@@ -127,7 +128,25 @@ switches:
 			t.Fatal(err)
 		}
 	}
+	// Where the other host is away, the timer runs out again and again.
+	link(t, l.hosts[1].ns, "eth0", netlink.LinkSetDown)
+	before := counter(t, l.hosts[0].ns, "TCPTimeouts")
+	sent = send(1 << 20)
+	eventually(t, "the timer has run out three times", func() error {
+		if n := counter(t, l.hosts[0].ns, "TCPTimeouts") - before; n < 3 {
+			return fmt.Errorf("%d times", n)
+		}
+		return nil
+	})
+	link(t, l.hosts[1].ns, "eth0", netlink.LinkSetUp)
+	if _, err := io.CopyN(io.Discard, to, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
 	again := retransmitted(t, from)
+	timeouts = counter(t, l.hosts[0].ns, "TCPTimeouts") - timeouts
 	zeros = counter(t, l.hosts[1].ns, "TCPToZeroWindowAdv") - zeros
 	lost := int(l.hosts[0].lost(t))
 	dump.end()
@@ -135,8 +154,8 @@ switches:
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	t.Logf("the kernel counts %d sent again, %d windows closed; %d frames were lost before the switch\n%s", again, zeros, lost, out)
-	var seen, closed int
+	t.Logf("the kernel counts %d sent again, %d timeouts, %d windows closed; %d frames were lost before the switch\n%s", again, timeouts, zeros, lost, out)
+	var seen, late, closed int
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
 		switch {
@@ -146,7 +165,9 @@ switches:
 				t.Fatal(err)
 			}
 		case len(f) == 11 && f[0] == from.LocalAddr().String():
-			seen, err = strconv.Atoi(f[6])
+			if seen, err = strconv.Atoi(f[6]); err == nil {
+				late, err = strconv.Atoi(f[7])
+			}
 		case len(f) == 11 && f[1] == from.LocalAddr().String():
 			closed, err = strconv.Atoi(f[10])
 		}
@@ -156,6 +177,9 @@ switches:
 	}
 	if off := max(again-seen, seen-again); again < 200 || off > again/100+lost {
 		t.Errorf("%d segments were sent again, %d are found, and %d frames were lost before the switch and by the capture", again, seen, lost)
+	}
+	if timeouts < 3 || max(late-timeouts, timeouts-late) > timeouts/100+lost {
+		t.Errorf("the timer ran out %d times, %d are found", timeouts, late)
 	}
 	if zeros < 2 || max(closed-zeros, zeros-closed) > lost {
 		t.Errorf("the window was closed %d times, %d are found", zeros, closed)

@@ -135,10 +135,10 @@ func TestReplayOfAWholeRun(t *testing.T) {
 		}
 	})
 	t.Run("hosts", func(t *testing.T) {
-		// Behind the call in which h4 has had a thousand frames, of three flows.
-		at := []string{"--until", `received{node="h4"} >= 1000`}
+		// Behind the call in which h4 has had half of the frames of three flows.
+		at := []string{"--until", `received{node="h4"} >= 150`}
 		said, err := replayOf(t, slices.Concat([]string{record}, at, []string{"--", "ghost", "show", "host", "--json"})...)
-		if n := numberOf(t, said, "rxFrames"); err != nil || n < 1000 || n >= 1064 || strings.Count(said, `"h4"`) != 2 {
+		if n := numberOf(t, said, "rx_frames"); err != nil || n < 150 || n >= 214 || !strings.Contains(said, `"name": "h4"`) || !strings.Contains(said, `"congestion": "none"`) {
 			t.Errorf("%v, %v frames: %s", err, n, said)
 		}
 		said, err = replayOf(t, slices.Concat([]string{record}, at, []string{"--", "ghost", "show", "flows"})...)
@@ -150,19 +150,18 @@ func TestReplayOfAWholeRun(t *testing.T) {
 		sent := 0
 		for _, h := range []string{"h1", "h2", "h3"} {
 			said, err := replayOf(t, slices.Concat([]string{record, "--node", h}, at, []string{"--", "ghost", "show", "qps", "--json"})...)
-			if acked := numberOf(t, said, "acked"); err != nil || acked <= 0 || acked > 300_000 {
+			if acked := numberOf(t, said, "acked"); err != nil || acked <= 0 || acked > 100_000 {
 				t.Errorf("%s: %v, %v bytes are acknowledged: %s", h, err, acked, said)
 			}
-			sent += int(numberOf(t, said, "txFrames"))
+			sent += int(numberOf(t, said, "tx_frames"))
 		}
-		if sent < 1000 {
-			t.Errorf("h4 has had 1000 frames, of %d that were sent", sent)
+		if sent < 150 {
+			t.Errorf("h4 has had 150 frames, of %d that were sent", sent)
 		}
 		for want, c := range map[string][]string{
 			"no verbs of ghost":   {"--node", "s1", "--", "ghost", "show", "flows"},
 			"no verbs of gswitch": {"--node", "h1", "--", "gswitch", "show", "queues"},
 			"--node":              {"--", "ghost", "show", "flows"},
-			"cannot be changed":   {"--node", "h1", "--", "ghost", "send", "10.0.0.2"},
 			"scenario":            {"--node", "h1", "--", "ghost", "show", "config"},
 		} {
 			if said, err := replayOf(t, slices.Concat([]string{record, "--at", "1us"}, c)...); err == nil || !strings.Contains(err.Error(), want) {

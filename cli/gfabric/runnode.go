@@ -7,6 +7,7 @@ import (
 	"gswitch/control"
 	"gswitch/control/host"
 	"gswitch/fabric"
+	runner "gswitch/fabric/run"
 	"gswitch/fabric/vnet"
 	"gswitch/replay"
 )
@@ -45,10 +46,10 @@ func hostOfRun(n *vnet.Network, k int, h *replay.Header) *host.Shown {
 	at := &n.Plan.Nodes[n.HostNode(k)]
 	rate := n.Topology.Links[n.Topology.Nodes[n.HostNode(k)].Links[0]].Rate
 	s := &host.Shown{Name: n.HostName(k), Version: h.Build, NIC: n.Hosts[k], Address: at.Address[0], Rate: float64(rate), BaseRTT: n.Derived.BaseRTT,
-		Payload: n.Payload(), Congestion: n.Congestion(), Now: n.Engine.Now()}
+		Payload: n.Payload(), Congestion: runner.ControlName(n.Congestion()), Now: n.Engine.Now()}
 	copy(s.MAC[:], at.MAC[:])
 	for o := range n.EachOpen {
-		f := host.ShownFlow{QPN: o.QPN, Remote: o.Peer, Sends: o.Flow.Src == k, Congestion: o.Control, Bytes: o.Posted}
+		f := host.ShownFlow{QPN: o.QPN, Remote: o.Peer, Sends: o.Flow.Src == k, Congestion: runner.ControlName(o.Control), Bytes: o.Posted}
 		peer := o.Flow.Dst
 		if o.Flow.Dst == k {
 			f.QPN, f.Remote, peer = o.Peer, o.QPN, o.Flow.Src

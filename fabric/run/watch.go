@@ -17,7 +17,7 @@ func (h *host) watch(n *vnet.Network, s *scenario.Scenario, r *scenario.Run, obs
 	if o.Watch == nil {
 		return func() {}
 	}
-	c := view.NetworkOptions{Title: s.Doc.Title, Run: label(r), Groups: r.Doc.Groups(), Control: control, End: frame.Time(r.Doc.Duration), Pace: o.Pace}
+	c := view.NetworkOptions{Title: s.Doc.Title, Run: label(r), Groups: r.Doc.Groups(), Control: ControlName, End: frame.Time(r.Doc.Duration), Pace: o.Pace}
 	for _, of := range observers {
 		if of.Losses != nil {
 			c.Losses = of.Losses
@@ -37,9 +37,9 @@ func (h *host) watch(n *vnet.Network, s *scenario.Scenario, r *scenario.Run, obs
 	return src.Close
 }
 
-// control is congestion control as people know it: what function algorithm
+// ControlName is congestion control as people know it: what function algorithm
 // calls it, without its parameters.
-func control(name string) string {
+func ControlName(name string) string {
 	name, _, _ = strings.Cut(name, "map[")
 	return name
 }
