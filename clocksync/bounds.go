@@ -44,10 +44,10 @@ func (b *bounds) at(now frame.Time, c *Clock) (least, most frame.Time) {
 	return b.least.of(now, c, false), b.most.of(now, c, true)
 }
 
-// hear takes a message of the parent where what hops add is measured: the root's clock has
+// measured takes a message of the parent where what hops add is measured: the root's clock has
 // reached its time, less what the parent is uncertain by, when it began to arrive at the
 // own time stamp.
-func (d *Device) hear(now, stamp frame.Time, m Message) (forward bool) {
+func (d *Device) measured(now, stamp frame.Time, m Message) (forward bool) {
 	b := d.bounds
 	if b.root != m.Root {
 		b = bounds{root: m.Root}
@@ -98,7 +98,7 @@ func (d *Device) Answered(now, sent, received frame.Time, port int, m Message) (
 		return d.follow(now, received, d.waiting)
 	}
 	if d.synced && d.rootID == b.root {
-		d.settle(received)
+		d.center(received)
 	}
 	return false
 }
@@ -114,12 +114,12 @@ func (d *Device) follow(now, at frame.Time, m Message) (forward bool) {
 		}
 	}
 	d.waits, d.invalid = false, 0
-	d.settle(at)
+	d.center(at)
 	return d.accepted(now, at, m)
 }
 
-// settle sets the clock to the middle of its bounds.
-func (d *Device) settle(at frame.Time) {
+// center sets the clock to the middle of its bounds.
+func (d *Device) center(at frame.Time) {
 	least, most := d.bounds.at(at, &d.Clock)
 	middle := least + (most-least)/2
 	d.correct(at, at+middle)

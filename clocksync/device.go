@@ -181,7 +181,7 @@ type Device struct {
 	late         frame.Time // of the message that set the clock
 	came         frame.Time // when it did, by the node's time: residence counts from here
 	syncedAt     frame.Time // the same, of any message since the device was made
-	heard        heard
+	recent       recent
 	bounds       bounds
 	waits        bool // waiting waits for an answer of the parent
 	waiting      Message
@@ -283,7 +283,7 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 		return false
 	}
 	if d.cfg.Measured {
-		return d.hear(now, stamp, m)
+		return d.measured(now, stamp, m)
 	}
 	to := m.Time + delay
 	if m.Epoch > d.epoch && m.Root != d.rootID {
@@ -299,7 +299,7 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 		base = d.cfg.EpsBackup
 	}
 	base = max(base, (frame.Time(m.Depth)+1)*d.cfg.Hop)
-	m.Late += d.heard.behind(stamp, to, port, &m, base+m.Late, &d.Clock)
+	m.Late += d.recent.behind(stamp, to, port, &m, base+m.Late, &d.Clock)
 	// A message that is less certain than the clock says that its root is there, and
 	// no more. Else a parent that says that it is late by a second, and then that it
 	// is not, could set the clock by a second.
@@ -354,9 +354,9 @@ func (d *Device) noteGap(stamp frame.Time) {
 	d.syncedAt = stamp
 }
 
-// Quiet is for how long the device has received no valid message, 0 at the root
+// SinceMessage is for how long the device has received no valid message, 0 at the root
 // and before the first.
-func (d *Device) Quiet(now frame.Time) frame.Time {
+func (d *Device) SinceMessage(now frame.Time) frame.Time {
 	if d.root || d.Counts.Valid == 0 {
 		return 0
 	}

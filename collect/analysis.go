@@ -53,20 +53,20 @@ func (s Stats) minus(before Stats) Stats {
 
 // Analysis makes events of the messages of one lane.
 type Analysis struct {
-	network *Network
-	book    *traces.Book
-	links   map[linkKey]*link
-	digests int                   // bytes of those that wait
-	slots   map[frame.Time]*slots // by their length
-	nodes   map[string]*node
-	seen    map[string]Seen // by the start of an exporter: its last report
-	now     time.Time       // of the last message
-	spoken  time.Time       // when the last reports came
-	resumed time.Time       // since when they come, without silence of all
-	out     []Event
-	stats   Stats
-	most    bounds
-	refused refusals
+	network     *Network
+	book        *traces.Book
+	links       map[linkKey]*link
+	digests     int                   // bytes of those that wait
+	slots       map[frame.Time]*slots // by their length
+	nodes       map[string]*node
+	seen        map[string]Seen // by the start of an exporter: its last report
+	now         time.Time       // of the last message
+	lastReports time.Time       // when the last reports came
+	resumed     time.Time       // since when they come, without silence of all
+	out         []Event
+	stats       Stats
+	most        bounds
+	refused     refusals
 }
 
 // refusals are how often something was left out for want of memory.
@@ -139,10 +139,10 @@ func (a *Analysis) Add(at time.Time, m *message) []Event {
 		a.setBack(at)
 	}
 	if len(m.reports) > 0 {
-		if a.now.Sub(a.spoken) >= reportTimeout {
+		if a.now.Sub(a.lastReports) >= reportTimeout {
 			a.resumed = a.now
 		}
-		a.spoken = a.now
+		a.lastReports = a.now
 	}
 	from := token(&m.Hello)
 	for i := range m.reports {
@@ -157,7 +157,7 @@ func (a *Analysis) Add(at time.Time, m *message) []Event {
 // setBack goes on from an instant long before the last: the clock of the stream was
 // wrong then, and was set. Who was heard, was heard now.
 func (a *Analysis) setBack(now time.Time) {
-	a.now, a.spoken, a.resumed = now, now, now
+	a.now, a.lastReports, a.resumed = now, now, now
 	for _, n := range a.nodes {
 		n.lastSeen = now
 	}

@@ -136,7 +136,7 @@ func (c *Copies) keep(ctx context.Context) {
 	h := telemetry.Hello{Version: telemetry.HelloVersion, Name: "copies-" + c.Name, Boot: uint64(time.Now().UnixNano())}
 	k := newKeeper(c.Store, c.Network, h)
 	next := uint64(1)
-	told := time.Time{}
+	logged := time.Time{}
 	for first := range c.queue {
 		v := []telemetry.Report{{Kind: Mirrored, Boot: h.Boot, Sequence: next, Body: first}}
 		for len(v) < mostTogether && len(c.queue) > 0 {
@@ -149,8 +149,8 @@ func (c *Copies) keep(ctx context.Context) {
 		if _, err := k.keep(ctx, v); err != nil {
 			c.Metrics.copies.WithLabelValues("lost").Add(float64(len(v)))
 			k = newKeeper(c.Store, c.Network, h) // which asks the stream what it has
-			if time.Since(told) > 10*time.Second {
-				told = time.Now()
+			if time.Since(logged) > 10*time.Second {
+				logged = time.Now()
 				c.Log.Warn("copies are lost: the stream does not take them", "error", err)
 			}
 			continue

@@ -60,10 +60,10 @@ func (w *Workers) Run(ctx context.Context) error {
 	w.mine, w.watch = map[int]*worker{}, map[string]*watched{}
 	t := time.NewTicker(beat)
 	defer t.Stop()
-	told := ""
+	logged := ""
 	for {
-		if err := w.share(ctx); err != nil && ctx.Err() == nil && err.Error() != told {
-			told = err.Error()
+		if err := w.share(ctx); err != nil && ctx.Err() == nil && err.Error() != logged {
+			logged = err.Error()
 			w.Log.Warn("lanes cannot be shared; it is tried again", "error", err)
 		}
 		select {

@@ -213,7 +213,7 @@ func (d decoder) validateFeatures(s *Switch, profile, path string) {
 	q = *section.Clone(&q)
 	section.Fill(&q)
 	rates, at := s.rates(profile)
-	told := map[int]string{}
+	signals := map[int]string{}
 	for _, f := range vswitch.Features() {
 		queues, sec := q.feature(f)
 		key := path + "." + f.Name
@@ -224,10 +224,10 @@ func (d decoder) validateFeatures(s *Switch, profile, path string) {
 			d.noticesPass(s, key, "notices at "+ports(all))
 		}
 		for i, n := range queues.Queues {
-			if other := told[n]; other != "" && f.Signals != 0 {
+			if other := signals[n]; other != "" && f.Signals != 0 {
 				d.Fail(fmt.Sprintf("%s.queues[%d]", key, i), "queue %d is in %s.queues, too, and senders can follow only one of the two; take it out of one of them", n, other)
 			} else if f.Signals != 0 {
-				told[n] = f.Name
+				signals[n] = f.Name
 			}
 		}
 		for _, rate := range rates {

@@ -48,7 +48,7 @@ func OpenClockPage(log *slog.Logger, e *dataplane.Engine, worker int, path strin
 		var r rival
 		var tick time.Time
 		var now frame.Time
-		var tells feature.Time
+		var reading feature.Time
 		t := time.NewTicker(pagePeriod)
 		defer t.Stop()
 		for {
@@ -57,12 +57,12 @@ func OpenClockPage(log *slog.Logger, e *dataplane.Engine, worker int, path strin
 				return
 			case tick = <-t.C:
 			}
-			if err := e.Worker(worker).Do(func(at frame.Time) { now, tells = at, c.Tell(int64(at)) }); err != nil {
+			if err := e.Worker(worker).Do(func(at frame.Time) { now, reading = at, c.ReadTime(int64(at)) }); err != nil {
 				return
 			}
-			m := image(e, tells, now)
+			m := image(e, reading, now)
 			w.Write(&m)
-			r.look(log, path, tick, &tells)
+			r.look(log, path, tick, &reading)
 		}
 	})
 	return p

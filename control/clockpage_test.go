@@ -26,7 +26,7 @@ func TestStatesOfClockPages(t *testing.T) {
 
 type fixed struct{ feature.Time }
 
-func (k fixed) Tell(now int64) feature.Time {
+func (k fixed) ReadTime(now int64) feature.Time {
 	k.Time.Time += now
 	return k.Time
 }

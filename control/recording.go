@@ -66,8 +66,8 @@ type Record struct {
 	w    *replay.Writer
 	kept *replay.Keeper
 
-	written uint64    // bytes of files of what was kept
-	quiet   time.Time // until when no trigger is heard
+	written    uint64    // bytes of files of what was kept
+	savedUntil time.Time // until when triggers are ignored, since one was saved
 
 	stats atomic.Pointer[replay.WriterStats]
 	saved atomic.Pointer[[]Recording] // files of what was kept
@@ -237,8 +237,8 @@ func (r *Record) write() {
 		}
 		if now := time.Now(); now.Sub(flushed) >= recordFlush {
 			flushed = now
-			if why := r.flush(); why != "" && r.kept != nil && now.After(r.quiet) {
-				r.quiet = now.Add(saveEvery)
+			if why := r.flush(); why != "" && r.kept != nil && now.After(r.savedUntil) {
+				r.savedUntil = now.Add(saveEvery)
 				if err := errors.Join(r.drain(), r.keepFile(why)); err != nil {
 					r.of.Log.Warn("what is kept was not saved", "why", why, "error", err)
 				}

@@ -43,7 +43,7 @@ func (s Stamps) Add(p *dataplane.Port, worker *dataplane.Worker, k feature.Timek
 func (c *stampClock) look() bool {
 	var t feature.Time
 	var at frame.Time
-	if err := c.worker.Do(func(now frame.Time) { t, at = c.clock.Tell(int64(now)), now }); err != nil {
+	if err := c.worker.Do(func(now frame.Time) { t, at = c.clock.ReadTime(int64(now)), now }); err != nil {
 		return false
 	}
 	if c.next = time.Now().Add(stampPeriod); t.Eps >= 0 {

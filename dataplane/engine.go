@@ -150,6 +150,7 @@ func (e *Engine) AddNode(worker int, n frame.Node) error {
 	nd := &node{Node: n, id: n, wake: frame.Never}
 	nd.handoff, _ = n.(Handoff)
 	nd.backpressure, _ = n.(Backpressured)
+	nd.posted, _ = n.(Posted)
 	dup := false
 	err = w.Do(func(frame.Time) {
 		if dup = w.find(n) != nil; !dup {

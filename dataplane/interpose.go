@@ -9,7 +9,7 @@ import (
 // Interpose puts what wrap makes of a node in the node's place, between two
 // steps: from then on the engine calls that, which calls the node. Ports stay
 // with the node that was added, and it is named by that. What it implements
-// besides frame.Node (Handoff, Backpressured, DropTap, Flusher) the engine goes on to ask
+// besides frame.Node (Handoff, Backpressured, Posted, DropTap, Flusher) the engine goes on to ask
 // of the node itself. If wrap returns an error nothing changes. It runs on
 // the worker and must not block.
 func (e *Engine) Interpose(worker int, n frame.Node, wrap func(now frame.Time, n frame.Node) (frame.Node, error)) error {
@@ -56,13 +56,18 @@ type Commanded interface {
 // between two steps.
 func (e *Engine) Command(worker int, n frame.Node, c frame.Command) error {
 	return e.onNode(worker, n, func(now frame.Time, nd *node) error {
-		if w, ok := nd.Node.(Commanded); ok {
-			w.Command(now, c)
-		} else {
-			c.Do(now)
-		}
+		nd.command(now, c)
 		return nil
 	})
+}
+
+// command has a command carried out by what is interposed at the node, if that wants it.
+func (n *node) command(now frame.Time, c frame.Command) {
+	if w, ok := n.Node.(Commanded); ok {
+		w.Command(now, c)
+	} else {
+		c.Do(now)
+	}
 }
 
 // onNode runs f on the worker of a node.

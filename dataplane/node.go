@@ -49,3 +49,11 @@ type Flusher interface {
 	// the node is removed, after all its links went down.
 	Flush(now frame.Time)
 }
+
+// Posted is implemented by nodes that programs give work to without waiting for it, such
+// as the requests of RDMA. Their Wake must return now while there is some.
+type Posted interface {
+	// Posted returns the next piece of it, which the worker carries out before anything
+	// else is asked of the node; nil if there is none. It is good until the next call.
+	Posted() frame.Command
+}

@@ -51,6 +51,7 @@ type node struct {
 	id           frame.Node    // what was added: the same, unless it is wrapped
 	handoff      Handoff       // nil if the node does not hand frames to other workers
 	backpressure Backpressured // nil if the node takes what comes
+	posted       Posted        // nil if programs give it no work without waiting
 	drops        DropTap       // nil while drops are not captured
 	taps         []nodeTap
 	wake         frame.Time // what Wake last said, if that was in the future, else Never
@@ -155,13 +156,18 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 		}
 	}
 
-	// Timers, frames from other workers, new tables.
+	// What programs posted, timers, frames from other workers, new tables.
 	for _, n := range w.nodes {
 		if n.until > now {
 			continue
 		}
 		if now >= n.wake {
 			w.stats.Lateness.Observe(now - n.wake)
+		}
+		if n.posted != nil {
+			for c := n.posted.Posted(); c != nil; c = n.posted.Posted() {
+				n.command(now, c)
+			}
 		}
 		n.Advance(now)
 	}

@@ -43,9 +43,9 @@ const mostHoles = 4096
 
 // Observer looks at packets that somebody captured.
 type Observer struct {
-	// Silence is from when on a retransmission is taken for one of a timer: 200 ms, the
+	// MinRTO is from when on a retransmission is taken for one of a timer: 200 ms, the
 	// least that Linux waits, if 0.
-	Silence frame.Time
+	MinRTO frame.Time
 
 	conns map[[2]netip.AddrPort]*Observed
 	list  []*Observed
@@ -78,18 +78,18 @@ func (o *Observer) Packet(at frame.Time, point uint32, from, to netip.AddrPort, 
 		return
 	}
 	c.To = max(c.To, at)
-	silence := o.Silence
-	if silence == 0 {
-		silence = 200 * frame.Millisecond
+	minRTO := o.MinRTO
+	if minRTO == 0 {
+		minRTO = 200 * frame.Millisecond
 	}
-	d.take(at, point, s, peer, silence)
+	d.take(at, point, s, peer, minRTO)
 }
 
 // Connections returns what was seen of each, in the order in which they began.
 func (o *Observer) Connections() []*Observed { return o.list }
 
 // take counts a packet of an end.
-func (d *Direction) take(at frame.Time, point uint32, s *tcp.Segment, peer *Direction, silence frame.Time) {
+func (d *Direction) take(at frame.Time, point uint32, s *tcp.Segment, peer *Direction, minRTO frame.Time) {
 	size := uint32(s.Len)
 	if s.Flags&tcp.SYN != 0 {
 		size++
@@ -97,7 +97,7 @@ func (d *Direction) take(at frame.Time, point uint32, s *tcp.Segment, peer *Dire
 	if s.Flags&tcp.FIN != 0 {
 		size++
 	}
-	quiet := d.seen && at-d.last >= silence
+	quiet := d.seen && at-d.last >= minRTO
 	if !d.seen {
 		d.seen, d.point, d.next, d.ack, d.win = true, point, s.Seq, s.Ack, s.Window
 	} else if s.Flags&tcp.ACK != 0 && s.Flags&(tcp.SYN|tcp.RST) == 0 {

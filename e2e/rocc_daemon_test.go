@@ -40,7 +40,7 @@ func roccNet(t *testing.T, s ghostScale) (l *lab, sw, hosts *daemon) {
 
 // congestionPoint is what show rocc tells of a port.
 type congestionPoint struct {
-	FairRate, Bytes, Flows, Updates, Cuts, Notices, Unsent, UntoldFrames uint64
+	FairRate, Bytes, Flows, Updates, Cuts, Notices, Unsent, UntrackedFrames uint64
 }
 
 // congested is the congestion point of a port.
@@ -67,7 +67,7 @@ func congested(d *daemon, port string) (p congestionPoint) {
 		case "rocc_notices_total unsent":
 			p.Unsent = v
 		case "rocc_untracked_frames_total ":
-			p.UntoldFrames = v
+			p.UntrackedFrames = v
 		}
 	}
 	if !found {
@@ -143,7 +143,7 @@ func TestRoCCDaemons(t *testing.T) {
 		if kept > 1.1 {
 			t.Errorf("both send %.2f times what they are told", kept)
 		}
-		if told := after.Notices - before.Notices; told < after.Updates-before.Updates || after.Unsent != 0 || after.UntoldFrames != 0 {
+		if told := after.Notices - before.Notices; told < after.Updates-before.Updates || after.Unsent != 0 || after.UntrackedFrames != 0 {
 			t.Errorf("%d notices in %d periods: %v", told, after.Updates-before.Updates, after)
 		}
 		if inTime := max(late, switchLate) <= T/4 && lost <= 0.02 && kept > 0.95; !inTime {

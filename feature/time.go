@@ -18,5 +18,5 @@ type Time struct {
 // is the node's own, in nanoseconds. Like every reader of a node's state it is called
 // between two steps of it.
 type Timekeeper interface {
-	Tell(now int64) Time
+	ReadTime(now int64) Time
 }

@@ -56,6 +56,14 @@ type WorkRequest struct {
 	Fence bool
 }
 
+// Size returns the bytes that the request carries or asks for.
+func (w *WorkRequest) Size() uint64 {
+	if w.Local != nil {
+		return uint64(len(w.Local))
+	}
+	return w.Bytes
+}
+
 // work is a work request that is not complete.
 type work struct {
 	WorkRequest

@@ -95,16 +95,16 @@ var (
 	bufferPool          = gauge("buffer_pool_bytes", "Bytes held in the shared pool of the packet buffer.", "switch", "pool")
 	bufferPoolSize      = gauge("buffer_pool_size_bytes", "Size of the shared pool of the packet buffer.", "switch", "pool")
 
-	pfcFrames   = counter("pfc_frames_total", "Asks for pause (xoff) and for its end (xon) in PFC and pause frames.", "switch", "port", "class", "direction", "type")
-	pfcSeconds  = counter("pfc_pause_seconds_total", "Time in pause. rx: the neighbour paused us. tx: we paused the neighbour.", "switch", "port", "class", "direction")
-	pfcPaused   = gauge("pfc_paused", "Whether there is a pause now.", "switch", "port", "class", "direction")
-	pfcHeld     = gauge("pfc_held_back_seconds", "For how long the neighbour has held back, without a break, a class of which frames wait.", "switch", "port", "class")
-	pfcWatchdog = counter("pfc_watchdog_events_total", "Pause storms that the watchdog found and ended.", "switch", "port", "class", "event")
-	pfcBroken   = counter("pfc_pause_violations_total", "Times that frames of the class came where a pause should have stopped them.", "switch", "port", "class")
-	pfcInVain   = counter("pfc_told_in_vain_total", "Use gswitch_pfc_pause_violations_total, the next version has this name no more.", "switch", "port", "class")
-	pfcDisabled = counter("pfc_err_disabled_total", "Times that the port was err-disabled since the neighbour did not pause.", "switch", "port")
-	pfcShunned  = counter("pfc_shunned_total", "Use gswitch_pfc_err_disabled_total, the next version has this name no more.", "switch", "port")
-	pfcIgnored  = counter("pfc_ignored_frames_total", "Flow control frames of a kind that is not configured.", "switch", "port")
+	pfcFrames        = counter("pfc_frames_total", "Asks for pause (xoff) and for its end (xon) in PFC and pause frames.", "switch", "port", "class", "direction", "type")
+	pfcSeconds       = counter("pfc_pause_seconds_total", "Time in pause. rx: the neighbour paused us. tx: we paused the neighbour.", "switch", "port", "class", "direction")
+	pfcPaused        = gauge("pfc_paused", "Whether there is a pause now.", "switch", "port", "class", "direction")
+	pfcHeld          = gauge("pfc_held_back_seconds", "For how long the neighbour has held back, without a break, a class of which frames wait.", "switch", "port", "class")
+	pfcWatchdog      = counter("pfc_watchdog_events_total", "Pause storms that the watchdog found and ended.", "switch", "port", "class", "event")
+	pfcBroken        = counter("pfc_pause_violations_total", "Times that frames of the class came where a pause should have stopped them.", "switch", "port", "class")
+	pfcViolationsWas = counter("pfc_told_in_vain_total", "Use gswitch_pfc_pause_violations_total, the next version has this name no more.", "switch", "port", "class")
+	pfcDisabled      = counter("pfc_err_disabled_total", "Times that the port was err-disabled since the neighbour did not pause.", "switch", "port")
+	pfcDisabledWas   = counter("pfc_shunned_total", "Use gswitch_pfc_err_disabled_total, the next version has this name no more.", "switch", "port")
+	pfcIgnored       = counter("pfc_ignored_frames_total", "Flow control frames of a kind that is not configured.", "switch", "port")
 
 	tableEntries  = gauge("table_entries", "Entries of a table.", "switch", "table")
 	fdbCapacity   = gauge("fdb_capacity_entries", "Most addresses of the forwarding database.", "switch")
@@ -319,7 +319,7 @@ func (e emitter) port(s *Switch, p *Port) {
 	}
 	e.count(pfcIgnored, p.PFC.RxIgnored, sw, name)
 	e.count(pfcDisabled, p.PFC.Disables, sw, name)
-	e.count(pfcShunned, p.PFC.Disables, sw, name)
+	e.count(pfcDisabledWas, p.PFC.Disables, sw, name)
 	e.links(sw, p)
 }
 

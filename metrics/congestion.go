@@ -19,5 +19,5 @@ func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
 	e.count(pfcWatchdog, s.Storms[class], with("storm")...)
 	e.count(pfcWatchdog, s.Restored[class], with("restore")...)
 	e.count(pfcBroken, s.Ignored[class], labels...)
-	e.count(pfcInVain, s.Ignored[class], labels...)
+	e.count(pfcViolationsWas, s.Ignored[class], labels...)
 }

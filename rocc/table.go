@@ -11,7 +11,7 @@ import (
 	"gswitch/frame"
 )
 
-// Kind says which flows of a queue are told (section 3.3.4 of the
+// Kind says which flows of a queue are notified (section 3.3.4 of the
 // dissertation lists these).
 type Kind uint8
 
@@ -204,7 +204,7 @@ func (t *Table) Note(hash uint32, key Key) *Flow {
 	}
 }
 
-// Tick is called once in a period, before the flows are told.
+// Tick is called once in a period, before the flows are notified.
 func (t *Table) Tick() {
 	t.tick++
 	if t.kind == Bubble && t.tick%uint32(t.cfg.Age) == 0 {
@@ -212,7 +212,7 @@ func (t *Table) Tick() {
 	}
 }
 
-// Next returns the flow whose turn it is, nil where that need not be told. A
+// Next returns the flow whose turn it is, nil where that needs no notice. A
 // caller asks at most Len times in a period. The flow is to be used before the
 // next call of the table.
 func (t *Table) Next() *Flow {
@@ -222,7 +222,7 @@ func (t *Table) Next() *Flow {
 	i := t.following(t.cursor)
 	t.cursor = i + 1
 	e := &t.entries[i]
-	tell := true
+	notify := true
 	switch t.kind {
 	case AFD:
 		if e.count == 0 {
@@ -230,14 +230,14 @@ func (t *Table) Next() *Flow {
 			return &t.flows[i]
 		}
 	case Trap: // a single sample makes no elephant
-		tell = e.count > 0
+		notify = e.count > 0
 	case Bubble:
-		tell = max(e.count, e.past) >= t.largest/small
+		notify = max(e.count, e.past) >= t.largest/small
 	}
 	if t.kind != Bubble && t.tick-e.seen > uint32(t.cfg.Age) {
 		t.remove(i)
 	}
-	if !tell {
+	if !notify {
 		return nil
 	}
 	return &t.flows[i]

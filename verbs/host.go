@@ -77,7 +77,7 @@ func Open(ctx context.Context, config Config) (*Host, error) {
 	for q := range at.queues {
 		spec.Queues = append(spec.Queues, q)
 	}
-	h, err := join(engine, 0, c, at, spec)
+	h, err := join(engine, 0, c, c.agent(at.mac), spec)
 	if err == nil {
 		h.own = true
 		err = engine.Start()
@@ -92,17 +92,16 @@ func Open(ctx context.Context, config Config) (*Host, error) {
 const ratedDepth = 64
 
 // join puts a host on a worker of an engine.
-func join(engine *dataplane.Engine, worker int, c Config, at place, spec dataplane.PortSpec) (*Host, error) {
+func join(engine *dataplane.Engine, worker int, c Config, conf *agent.Config, spec dataplane.PortSpec) (*Host, error) {
 	h := &Host{cfg: c, engine: engine, worker: engine.Worker(worker), gone: make(chan struct{}), flushed: make(chan struct{})}
 	for tag := uint64(maxQueuePairs); tag > 0; tag-- {
 		h.rest = append(h.rest, tag)
 	}
-	conf := h.cfg.agent(at.mac)
 	a, err := agent.New(conf, h.worker.Pool())
 	if err != nil {
 		return nil, fmt.Errorf("verbs: %w", err)
 	}
-	h.node = &node{Agent: a}
+	h.node = newNode(a)
 	if err := engine.AddNode(worker, h.node); err != nil {
 		return nil, fmt.Errorf("verbs: %w", err)
 	}
@@ -136,15 +135,13 @@ func (h *Host) Close() error {
 			q.shut()
 		}
 	}
-	err := h.do(func(now frame.Time) {
-		h.node.Listen(nil)
-		for _, q := range pairs {
-			if q != nil {
-				h.node.hangup(now, q)
-			}
+	err := h.command(unlisten{})
+	for _, q := range pairs {
+		if q != nil {
+			q.hangup()
 		}
-	})
-	_ = h.do(h.node.Shutdown) // a worker that has ended runs none
+	}
+	_ = h.command(shutdown{}) // a worker that has ended carries out none
 	close(h.flushed)
 	for end := time.Now().Add(parting); err == nil && !h.silent() && time.Now().Before(end); {
 		time.Sleep(100 * time.Microsecond)
@@ -169,8 +166,8 @@ func (h *Host) silent() bool {
 	return !left
 }
 
-// do runs f on the worker, until Close.
-func (h *Host) do(f func(now frame.Time)) error {
+// look runs f on the worker, which reads, until Close.
+func (h *Host) look(f func(now frame.Time)) error {
 	select {
 	case <-h.flushed:
 		return ErrClosed

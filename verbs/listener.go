@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"gswitch/frame"
 	"gswitch/hostnic/agent"
 )
 
@@ -23,7 +22,7 @@ type Listener struct {
 	cfg ListenConfig
 	l   agent.Listener
 
-	arrived chan *agent.Conn // as long as the backlog: never full
+	arrived chan offered // as long as the backlog: never full
 	gone    chan struct{}
 	once    sync.Once
 }
@@ -39,7 +38,7 @@ func (h *Host) Listen(cfg ListenConfig) (*Listener, error) {
 	if _, err := cfg.QP.complete(); err != nil {
 		return nil, err
 	}
-	l := &Listener{h: h, cfg: cfg, arrived: make(chan *agent.Conn, cfg.Backlog), gone: make(chan struct{})}
+	l := &Listener{h: h, cfg: cfg, arrived: make(chan offered, cfg.Backlog), gone: make(chan struct{})}
 	l.l = agent.Listener{Backlog: cfg.Backlog, Verbs: cfg.QP.verbs()}
 	if m := cfg.Offer; m != nil {
 		if m.h != h || m.closed.Load() {
@@ -47,25 +46,20 @@ func (h *Host) Listen(cfg ListenConfig) (*Listener, error) {
 		}
 		l.l.Region, l.l.Key = m.data, m.key
 	}
-	busy := false
-	if err := h.do(func(frame.Time) {
-		if busy = h.node.listener != nil; !busy {
-			h.node.listener = l
-			h.node.Listen(&l.l)
-		}
-	}); err != nil {
+	c := &listen{listener: l}
+	if err := h.command(c); err != nil {
 		return nil, err
 	}
-	if busy {
+	if c.busy {
 		return nil, fmt.Errorf("verbs: the host listens already: close that listener first")
 	}
 	return l, nil
 }
 
 // offer gives a connection to who accepts. The worker calls it.
-func (l *Listener) offer(c *agent.Conn) {
+func (l *Listener) offer(o offered) {
 	select {
-	case l.arrived <- c:
+	case l.arrived <- o:
 	default: // the agent keeps to the backlog
 	}
 }
@@ -75,8 +69,8 @@ func (l *Listener) offer(c *agent.Conn) {
 func (l *Listener) Accept(ctx context.Context) (*QueuePair, error) {
 	for {
 		select {
-		case c := <-l.arrived:
-			q, err := l.take(c)
+		case o := <-l.arrived:
+			q, err := l.take(o)
 			if q != nil || err != nil {
 				return q, err
 			}
@@ -91,21 +85,14 @@ func (l *Listener) Accept(ctx context.Context) (*QueuePair, error) {
 }
 
 // take makes the queue pair of a connection; nil if that has ended meanwhile.
-func (l *Listener) take(c *agent.Conn) (*QueuePair, error) {
-	q, err := l.h.newPair(l.cfg.QP, c)
+func (l *Listener) take(o offered) (*QueuePair, error) {
+	q, err := l.h.newPair(l.cfg.QP, o.conn)
 	if err != nil {
-		l.refuse(c)
+		_ = l.h.command(refuse{o.number})
 		return nil, err
 	}
-	ended := false
-	if err := l.h.do(func(frame.Time) {
-		l.h.node.Take(&l.l)
-		if ended = c.State == agent.Ended; ended {
-			return
-		}
-		c.Tag, l.h.node.pairs[q.tag-1] = q.tag, q
-		q.opened()
-	}); err != nil || ended {
+	c := &take{offer: o.number, tag: q.tag, pair: q}
+	if err := l.h.command(c); err != nil || c.ended {
 		q.shut()
 		q.cq.detach(q)
 		l.h.dismiss(q)
@@ -114,29 +101,16 @@ func (l *Listener) take(c *agent.Conn) (*QueuePair, error) {
 	return q, nil
 }
 
-// refuse hangs up on a connection that nobody takes.
-func (l *Listener) refuse(c *agent.Conn) {
-	_ = l.h.do(func(now frame.Time) {
-		l.h.node.Take(&l.l)
-		l.h.node.Hangup(now, c)
-	})
-}
-
 // Close takes no more connections. Those that were accepted stay, the others
 // are hung up.
 func (l *Listener) Close() error {
 	l.once.Do(func() {
 		close(l.gone)
-		_ = l.h.do(func(frame.Time) { // a host that is closed listens no more
-			if l.h.node.listener == l {
-				l.h.node.listener = nil
-				l.h.node.Listen(nil)
-			}
-		})
+		_ = l.h.command(unlisten{}) // a host that is closed listens no more
 		for {
 			select {
-			case c := <-l.arrived:
-				l.refuse(c)
+			case o := <-l.arrived:
+				_ = l.h.command(refuse{o.number})
 			default:
 				return
 			}

@@ -39,13 +39,14 @@ func (h *Host) Register(data []byte, access Access) (*Memory, error) {
 		return nil, fmt.Errorf("verbs: there are no rights %#x", uint8(access))
 	}
 	m := &Memory{h: h, data: data}
-	var refused error
-	if err := h.do(func(frame.Time) { m.key, refused = h.node.NIC().Memory().Register(0, data, access) }); err != nil {
+	c := &register{data: data, size: uint64(len(data)), access: access}
+	if err := h.command(c); err != nil {
 		return nil, err
 	}
-	if refused != nil {
-		return nil, fmt.Errorf("verbs: %w", refused)
+	if c.refused != nil {
+		return nil, fmt.Errorf("verbs: %w", c.refused)
 	}
+	m.key = c.key
 	return m, nil
 }
 
@@ -56,15 +57,14 @@ func (m *Memory) Remote(q *QueuePair) (RemoteMemory, error) {
 	if q.h != m.h {
 		return RemoteMemory{}, fmt.Errorf("verbs: the queue pair is of another host than the memory")
 	}
-	var key uint32
-	var refused error
-	if err := m.h.do(func(frame.Time) { key, refused = m.h.node.NIC().Grant(m.key, q.conn.Local) }); err != nil {
+	c := &grant{memory: m.key, qpn: q.conn.Local}
+	if err := m.h.command(c); err != nil {
 		return RemoteMemory{}, err
 	}
-	if refused != nil {
-		return RemoteMemory{}, fmt.Errorf("verbs: %w", refused)
+	if c.refused != nil {
+		return RemoteMemory{}, fmt.Errorf("verbs: %w", c.refused)
 	}
-	return RemoteMemory{key, uint64(len(m.data))}, nil
+	return RemoteMemory{c.key, uint64(len(m.data))}, nil
 }
 
 // Bytes returns the memory itself.
@@ -72,9 +72,9 @@ func (m *Memory) Bytes() []byte { return m.data }
 
 // Sync waits until the NIC stands between two vectors of frames: what it wrote
 // before is seen by the caller afterwards, and what the caller wrote before is seen
-// by the NIC. It is for memory that nothing tells of, such as a counter that
+// by the NIC. It is for memory that no completion stands for, such as a counter that
 // other hosts add to.
-func (m *Memory) Sync() error { return m.h.do(func(frame.Time) {}) }
+func (m *Memory) Sync() error { return m.h.look(func(frame.Time) {}) }
 
 // Close ends the registration: other hosts are refused from then on. A Read that
 // was accepted before may still be answered from the bytes.
@@ -82,9 +82,9 @@ func (m *Memory) Close() error {
 	if m.closed.Swap(true) {
 		return nil
 	}
-	var refused error
-	if err := m.h.do(func(frame.Time) { refused = m.h.node.NIC().Memory().Deregister(m.key) }); err != nil {
+	c := &deregister{key: m.key}
+	if m.h.command(c) != nil {
 		return nil // the host is closed, and its memory with it
 	}
-	return refused
+	return c.refused
 }

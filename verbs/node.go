@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 
 	"gswitch/frame"
@@ -12,13 +13,30 @@ import (
 )
 
 // node is the host as its worker steps it: the agent, and what crosses between
-// programs and the worker. Only the worker calls its methods, or who runs by
-// Host.do.
+// programs and the worker. Only the worker calls its methods, or who reads by
+// Host.look. What programs change are commands (command.go).
 type node struct {
 	*agent.Agent
 	bells    [(maxQueuePairs + 63) / 64]atomic.Uint64 // one bit for each queue pair with new posts
 	pairs    [maxQueuePairs]*QueuePair                // by tag - 1
 	listener *Listener
+	offers   []offered // connections that wait to be accepted
+	numbered uint64    // how many were offered
+	posted   posted    // what Posted returned
+	command  frame.Command
+}
+
+// offered is a connection that waits to be accepted, by its number.
+type offered struct {
+	number uint64
+	conn   *agent.Conn
+	by     *Listener
+}
+
+func newNode(a *agent.Agent) *node {
+	n := &node{Agent: a}
+	n.command = bound{&n.posted, n}
+	return n
 }
 
 // ring says that the queue pair of a tag has new posts. Any goroutine calls it.
@@ -40,17 +58,22 @@ func (n *node) Receive(now frame.Time, port uint16, v []frame.Ref) {
 // Advance implements frame.Node.
 func (n *node) Advance(now frame.Time) {
 	n.Agent.Advance(now)
+	n.report()
+}
+
+// Posted implements dataplane.Posted: what was posted on one queue pair.
+func (n *node) Posted() frame.Command {
 	for i := range n.bells {
-		if n.bells[i].Load() == 0 {
-			continue
-		}
-		for w := n.bells[i].Swap(0); w != 0; w &= w - 1 {
-			if q := n.pairs[i*64+bits.TrailingZeros64(w)]; q != nil {
-				n.drain(now, q)
+		for n.bells[i].Load() != 0 {
+			bit := bits.TrailingZeros64(n.bells[i].Load())
+			n.bells[i].And(^(uint64(1) << bit)) // before its tail is read
+			if q := n.pairs[i*64+bit]; q != nil {
+				n.posted = posted{tag: uint64(i*64+bit) + 1, pair: q, tail: q.tail.Load()}
+				return n.command
 			}
 		}
 	}
-	n.report()
+	return nil
 }
 
 // Wake implements frame.Node.
@@ -63,10 +86,9 @@ func (n *node) Wake(now frame.Time) frame.Time {
 	return n.Agent.Wake(now)
 }
 
-// drain gives the NIC what was posted on a queue pair.
-func (n *node) drain(now frame.Time, q *QueuePair) {
+// drain gives the NIC what was posted on a queue pair, up to a tail of its ring.
+func (n *node) drain(now frame.Time, q *QueuePair, tail uint64) {
 	head := q.head.Load()
-	tail := q.tail.Load()
 	for ; head != tail; head++ {
 		p := &q.posts[head&uint64(len(q.posts)-1)]
 		n.post(now, q, p)
@@ -82,7 +104,7 @@ func (n *node) post(now frame.Time, q *QueuePair, p *post) {
 	switch {
 	case q.isDown:
 	case p.recv:
-		err = n.NIC().PostRecv(now, q.conn.Local, hostnic.RecvRequest{ID: p.wr.ID, Local: p.wr.Local})
+		err = n.NIC().PostRecv(now, q.conn.Local, hostnic.RecvRequest{ID: p.wr.ID, Local: p.wr.Local, Bytes: p.wr.Bytes})
 	default:
 		err = n.NIC().Post(now, q.conn.Local, &p.wr)
 	}
@@ -101,12 +123,15 @@ var errEnded = errors.New("the connection has ended")
 var verbOpcodes = [...]Opcode{hostnic.Send: OpSend, hostnic.SendImmediate: OpSend, hostnic.Write: OpWrite, hostnic.WriteImmediate: OpWrite,
 	hostnic.Read: OpRead, hostnic.FetchAdd: OpAtomic, hostnic.CompareSwap: OpAtomic}
 
-// report tells programs what is new of their connections.
+// report gives programs what is new of their connections.
 func (n *node) report() {
 	for c := n.News(); c != nil; c = n.News() {
 		if c.Tag == 0 {
 			if n.listener != nil && c.State == agent.Running {
-				n.listener.offer(c)
+				n.numbered++
+				o := offered{n.numbered, c, n.listener}
+				n.offers = append(n.offers, o)
+				n.listener.offer(o)
 			}
 			continue
 		}
@@ -137,10 +162,15 @@ func (n *node) complete(q *QueuePair) {
 	}
 }
 
-// hangup ends the connection of a queue pair. When it returns every post has
-// its completion.
-func (n *node) hangup(now frame.Time, q *QueuePair) {
-	n.drain(now, q)
-	n.Hangup(now, q.conn)
-	n.report()
+// accept returns a connection that was offered, and makes room for another one in the
+// backlog; nil if there is none of that number.
+func (n *node) accept(number uint64) *agent.Conn {
+	i := slices.IndexFunc(n.offers, func(o offered) bool { return o.number == number })
+	if i < 0 {
+		return nil
+	}
+	o := n.offers[i]
+	n.offers = slices.Delete(n.offers, i, i+1)
+	n.Take(&o.by.l)
+	return o.conn
 }

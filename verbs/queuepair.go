@@ -91,7 +91,8 @@ func (h *Host) newPair(cfg QPConfig, conn *agent.Conn) (*QueuePair, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &QueuePair{h: h, cfg: cfg, cq: cfg.CQ, conn: conn, up: make(chan struct{}), down: make(chan struct{}), flushed: make(chan struct{})}
+	q := newQueuePair(conn)
+	q.h, q.cfg, q.cq = h, cfg, cfg.CQ
 	if q.cq == nil {
 		if q.cq, err = h.NewCompletionQueue(q.depth()); err != nil {
 			return nil, err
@@ -114,6 +115,10 @@ func (h *Host) newPair(cfg QPConfig, conn *agent.Conn) (*QueuePair, error) {
 	return q, nil
 }
 
+func newQueuePair(conn *agent.Conn) *QueuePair {
+	return &QueuePair{conn: conn, up: make(chan struct{}), down: make(chan struct{}), flushed: make(chan struct{})}
+}
+
 func (q *QueuePair) depth() int { return q.cfg.SendDepth + q.cfg.RecvDepth }
 
 // Dial connects to the listener of another host, or to a ghost that serves. ctx
@@ -132,15 +137,10 @@ func (h *Host) Dial(ctx context.Context, to netip.Addr, cfg QPConfig) (*QueuePai
 	if err != nil {
 		return nil, err
 	}
-	var refused error
-	err = h.do(func(now frame.Time) {
-		conn.Tag = q.tag
-		if refused = h.node.Dial(now, conn); refused == nil {
-			h.node.pairs[q.tag-1] = q
-		}
-	})
-	if err == nil && refused != nil {
-		err = closing(refused)
+	conn.Tag = q.tag
+	d := &dial{conn: conn, pair: q}
+	if err = h.command(d); err == nil && d.refused != nil {
+		err = closing(d.refused)
 	}
 	if err == nil {
 		select {
@@ -158,7 +158,7 @@ func (h *Host) Dial(ctx context.Context, to netip.Addr, cfg QPConfig) (*QueuePai
 	return nil, err
 }
 
-// closing is what a program is told of a connection that ended for this reason:
+// closing is the error of a connection that ended for this reason:
 // a host that is being closed is a closed one, whoever was faster.
 func closing(why error) error {
 	if why == nil || errors.Is(why, agent.ErrClosing) {
@@ -167,7 +167,7 @@ func closing(why error) error {
 	return fmt.Errorf("verbs: %w", why)
 }
 
-// opened tells the program that the connection is open.
+// opened lets the program know that the connection is open.
 func (q *QueuePair) opened() {
 	if !q.isUp {
 		q.isUp, q.remote = true, RemoteMemory{q.conn.RKey, q.conn.Size}
@@ -175,7 +175,7 @@ func (q *QueuePair) opened() {
 	}
 }
 
-// ended tells it that it is not any more.
+// ended lets it know that it has ended.
 func (q *QueuePair) ended() {
 	if !q.isDown {
 		q.isDown, q.why = true, q.conn.Err
@@ -214,7 +214,7 @@ func (q *QueuePair) Err() error {
 // Stats returns what the NIC counted of the queue pair: its rate and window
 // too. It is zero once the connection has ended.
 func (q *QueuePair) Stats() (v hostnic.QPView) {
-	_ = q.h.do(func(frame.Time) {
+	_ = q.h.look(func(frame.Time) {
 		if v, _ = q.h.node.NIC().QP(q.conn.Local); v.CC != nil {
 			v.CC = nil // the worker's
 		}
@@ -224,7 +224,7 @@ func (q *QueuePair) Stats() (v hostnic.QPView) {
 
 // Close ends the connection. When it returns the NIC touches none of the memory
 // that was posted, and each request has its completion, most with WRFlushError.
-// The other end is told.
+// The other end is notified.
 func (q *QueuePair) Close() error {
 	if !q.shut() {
 		select { // whoever else closes it
@@ -234,15 +234,18 @@ func (q *QueuePair) Close() error {
 		return nil
 	}
 	defer close(q.flushed)
-	_ = q.h.do(func(now frame.Time) { // a host that is closed has done it
-		q.h.node.hangup(now, q)
-		if n := q.h.node; n.pairs[q.tag-1] == q {
-			n.pairs[q.tag-1] = nil
-		}
-	})
+	q.hangup()
 	q.cq.detach(q)
 	q.h.dismiss(q)
 	return nil
+}
+
+// hangup ends the connection, after shut. When it returns every post has its completion,
+// unless the host is closed, which has done it.
+func (q *QueuePair) hangup() {
+	if q.h.command(&posted{tag: q.tag, pair: q, tail: q.tail.Load()}) == nil {
+		_ = q.h.command(hangup{q.tag})
+	}
 }
 
 // shut refuses posts from now on. It reports whether they were not before.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gswitch/dataplane"
+	"gswitch/hostnic/agent"
 	"gswitch/wire"
 )
 
@@ -21,6 +22,7 @@ type duo struct {
 	t    testing.TB
 	ctx  context.Context
 	host [2]*Host
+	conf [2]*agent.Config // what the agent of each was made from
 }
 
 func newDuo(t testing.TB, change func(i int, c *Config)) *duo {
@@ -39,8 +41,8 @@ func newDuo(t testing.TB, change func(i int, c *Config)) *duo {
 		if c, err = c.complete(); err != nil {
 			t.Fatal(err)
 		}
-		at := place{mac: wire.MAC{2, 0, 0, 0, 9, byte(i + 1)}, mtu: 1500, queues: 1}
-		if d.host[i], err = join(engine, i, c, at, dataplane.PortSpec{Kind: dataplane.Wire, Wire: "cable"}); err != nil {
+		d.conf[i] = c.agent(wire.MAC{2, 0, 0, 0, 9, byte(i + 1)})
+		if d.host[i], err = join(engine, i, c, d.conf[i], dataplane.PortSpec{Kind: dataplane.Wire, Wire: "cable"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -274,7 +274,7 @@ func TestKeyOfAnotherQueuePair(t *testing.T) {
 // refused returns how many requests a host refused for want of access.
 func (d *duo) refused(host int) (n uint64) {
 	d.t.Helper()
-	d.must(d.host[host].do(func(frame.Time) { n = d.host[host].node.NIC().Counts().AccessRefused }))
+	d.must(d.host[host].look(func(frame.Time) { n = d.host[host].node.NIC().Counts().AccessRefused }))
 	return n
 }
 

@@ -230,22 +230,22 @@ func flowOf(e *collect.Event) ipfix.Flow {
 
 // sender sends messages of IPFIX.
 type sender struct {
-	conn    net.Conn
-	encoder ipfix.Encoder
-	again   bool // the template is told from time to time: messages may be lost
-	told    time.Time
+	conn       net.Conn
+	encoder    ipfix.Encoder
+	again      bool // the template is sent from time to time: messages may be lost
+	templateAt time.Time
 }
 
-// templateEvery is how often the template is told over UDP (RFC 7011, section 8.4).
+// templateEvery is how often the template is sent over UDP (RFC 7011, section 8.4).
 const templateEvery = time.Minute
 
 func (s *sender) send(v []ipfix.Flow) error {
 	for len(v) > 0 {
 		now := time.Now()
-		template := s.told.IsZero() || s.again && now.Sub(s.told) >= templateEvery
+		template := s.templateAt.IsZero() || s.again && now.Sub(s.templateAt) >= templateEvery
 		b, n := s.encoder.Message(now, template, v)
 		if template {
-			s.told = now
+			s.templateAt = now
 		}
 		if _, err := s.conn.Write(b); err != nil {
 			return err

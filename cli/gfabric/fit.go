@@ -50,11 +50,11 @@ func fitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			tell := say
+			report := say
 			if quiet {
-				tell = func(string, ...any) {}
+				report = func(string, ...any) {}
 			}
-			r, err := search(c.Context(), s, o, piece, tell)
+			r, err := search(c.Context(), s, o, piece, report)
 			if err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func search(ctx context.Context, s *scenario.Scenario, l runner.Live, budget tim
 			}
 			g := f.Runs[0].Timing
 			if g == nil {
-				return t, fmt.Errorf("at scale %d: %s does not tell how it kept time", scale, one.Runs[0].Name)
+				return t, fmt.Errorf("at scale %d: %s does not say how it kept time", scale, one.Runs[0].Name)
 			}
 			if !t.Add(one.Runs[0].Name, g) {
 				break

@@ -25,16 +25,16 @@ type minimiser struct {
 	until *condition
 	err   io.Writer
 
-	start   frame.Time
-	event   frame.Time // at which it comes with all inputs
-	names   map[uint16]string
-	inputs  []input
-	of      [replay.InputKinds][]int32 // input of each thing that was given, by its number
-	tried   int                        // replays
-	told    time.Time
-	flows   map[flowKey]int32
-	parser  *wire.Parser
-	singled []bool // by input of the first round: its frames are inputs of their own
+	start    frame.Time
+	event    frame.Time // at which it comes with all inputs
+	names    map[uint16]string
+	inputs   []input
+	of       [replay.InputKinds][]int32 // input of each thing that was given, by its number
+	tried    int                        // replays
+	reported time.Time
+	flows    map[flowKey]int32
+	parser   *wire.Parser
+	singled  []bool // by input of the first round: its frames are inputs of their own
 }
 
 // input is what is kept or left out as one.
@@ -68,7 +68,7 @@ type minimised struct {
 
 // minimised prints the fewest inputs with which the event of --until still comes.
 func (f *replayFlags) minimised(ctx context.Context, name string, until *condition, stdout, stderr io.Writer) error {
-	m := &minimiser{flags: f, name: name, until: until, err: stderr, told: time.Now()}
+	m := &minimiser{flags: f, name: name, until: until, err: stderr, reported: time.Now()}
 	if err := m.gather(ctx); err != nil {
 		return err
 	}
@@ -285,8 +285,8 @@ func (m *minimiser) reduce(ctx context.Context) ([]int, error) {
 			of := m.of[in.Kind]
 			return in.Number < uint64(len(of)) && of[in.Number] >= 0 && keep[of[in.Number]]
 		})
-		if time.Since(m.told) > time.Second {
-			m.told = time.Now()
+		if time.Since(m.reported) > time.Second {
+			m.reported = time.Now()
 			fmt.Fprintf(m.err, "%d replays; %d of %d inputs are tried\n", m.tried, len(kept), len(m.inputs))
 		}
 		return shown, err

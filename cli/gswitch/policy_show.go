@@ -139,17 +139,17 @@ given rate, and say what becomes of each. No daemon is asked.`,
 func trace(w io.Writer, p *policy.Program, r *capture.Reader, rate uint64, each bool) error {
 	l := p.NewLink(1, rate, 0)
 	queues := p.Queues()
-	tell := func(at frame.Time, p *policy.Packet, what string) {
+	print := func(at frame.Time, p *policy.Packet, what string) {
 		if each {
 			fmt.Fprintf(w, "%.9f  #%d  %d bytes  %s  value %d  %s\n", at.Seconds(), p.Ref, p.Size, queues[p.Queue], p.Value, what)
 		}
 	}
-	l.Sent = func(at frame.Time, p *policy.Packet) { tell(at, p, "sent after "+cli.Span(uint64(at-p.Arrival))) }
+	l.Sent = func(at frame.Time, p *policy.Packet) { print(at, p, "sent after "+cli.Span(uint64(at-p.Arrival))) }
 	l.Lost = func(at frame.Time, p *policy.Packet) {
 		if p.Arrival == at {
-			tell(at, p, "dropped as it came")
+			print(at, p, "dropped as it came")
 		} else {
-			tell(at, p, "pushed out after "+cli.Span(uint64(at-p.Arrival)))
+			print(at, p, "pushed out after "+cli.Span(uint64(at-p.Arrival)))
 		}
 	}
 	arena := frame.MustArena(1, 1<<16, 0)

@@ -70,6 +70,6 @@ func (c *Clock) optionsOf(p *feature.ClockPlan) clocksync.Options {
 // View implements feature.Planned.
 func (c *Clock) View(now int64) feature.ClockView {
 	_, _, depth := c.Place()
-	return feature.ClockView{Plan: c.planned.taken, Promised: c.planned.promised, Time: c.Tell(now), State: c.State().String(), Identity: c.Identity(),
+	return feature.ClockView{Plan: c.planned.taken, Promised: c.planned.promised, Time: c.ReadTime(now), State: c.State().String(), Identity: c.Identity(),
 		Depth: int(depth), Parent: c.Parent(), Turned: c.Turned(), Awaits: c.requested.Idle, Hop: int64(c.requested.Hop)}
 }

@@ -137,23 +137,23 @@ func (c *Controller) step(ctx context.Context) error {
 	}
 	failed := c.live.failures()
 	c.Metrics.unreachable.Set(float64(len(failed)))
-	var tell []part
+	var changed []part
 	for _, level := range w.levels {
 		for _, p := range level {
 			if c.live.differs(&p) {
-				tell = append(tell, p)
+				changed = append(changed, p)
 			}
 		}
 	}
-	if len(tell) == 0 && c.record.Done && slices.Equal(failed, c.record.Failed) {
+	if len(changed) == 0 && c.record.Done && slices.Equal(failed, c.record.Failed) {
 		c.warn("")
 		return nil
 	}
-	if len(tell) == 0 && c.record.Done {
+	if len(changed) == 0 && c.record.Done {
 		c.record.Failed = failed // as it is, without the switches that do not answer
 		return c.write(ctx)
 	}
-	return c.change(ctx, w, failed, len(tell))
+	return c.change(ctx, w, failed, len(changed))
 }
 
 // failures names the switches that do not answer.

@@ -38,22 +38,22 @@ const (
 	mostParallel = 32
 	// counted is how many bytes are written at once, and counted then.
 	counted = 16 << 10
-	// quietTime is for how long a client may say nothing between the steps of a test, and
+	// stepTimeout is for how long a client may say nothing between the steps of a test, and
 	// longestTest how long it may take.
-	quietTime   = 30 * time.Second
+	stepTimeout = 30 * time.Second
 	longestTest = 24 * time.Hour
 )
 
 // iperf is a server of iperf3.
 type iperf struct {
-	quiet time.Duration
-	mu    sync.Mutex
-	test  *iperfTest // under way; nil: none
+	timeout time.Duration
+	mu      sync.Mutex
+	test    *iperfTest // under way; nil: none
 }
 
 // iperfTest is a test.
 type iperfTest struct {
-	quiet   time.Duration
+	timeout time.Duration
 	cookie  [cookieLen]byte
 	control net.Conn
 	params  iperfAsked
@@ -71,8 +71,8 @@ type iperfAsked struct {
 	Len           int  `json:"len"`
 }
 
-// iperfTold are results, as a server tells them.
-type iperfTold struct {
+// iperfResults are the results that a server sends.
+type iperfResults struct {
 	Total       float64       `json:"cpu_util_total"`
 	User        float64       `json:"cpu_util_user"`
 	System      float64       `json:"cpu_util_system"`
@@ -94,7 +94,7 @@ type iperfStream struct {
 // serve takes a connection, of control or of data.
 func (s *iperf) serve(c net.Conn) {
 	var cookie [cookieLen]byte
-	_ = c.SetDeadline(time.Now().Add(s.quiet)) // it never fails
+	_ = c.SetDeadline(time.Now().Add(s.timeout)) // it never fails
 	if _, err := io.ReadFull(c, cookie[:]); err != nil {
 		c.Close()
 		return
@@ -102,7 +102,7 @@ func (s *iperf) serve(c net.Conn) {
 	s.mu.Lock()
 	t, mine := s.test, (*iperfTest)(nil)
 	if t == nil {
-		mine = &iperfTest{quiet: s.quiet, cookie: cookie, control: c, came: make(chan net.Conn), done: make(chan struct{})}
+		mine = &iperfTest{timeout: s.timeout, cookie: cookie, control: c, came: make(chan net.Conn), done: make(chan struct{})}
 		s.test = mine
 	}
 	s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *iperf) serve(c net.Conn) {
 		case t.came <- c:
 			return
 		case <-t.done:
-		case <-time.After(s.quiet):
+		case <-time.After(s.timeout):
 		}
 	default:
 		_, _ = c.Write([]byte{iperfDenied}) // another test runs
@@ -149,20 +149,20 @@ func (t *iperfTest) run() {
 		select {
 		case c := <-t.came:
 			data = append(data, c)
-		case <-time.After(t.quiet):
+		case <-time.After(t.timeout):
 			return
 		}
 	}
 	if t.say(iperfStart) != nil || t.say(iperfRunning) != nil {
 		return
 	}
-	if told, err := t.move(data); err == nil {
-		t.finish(told)
+	if results, err := t.move(data); err == nil {
+		t.finish(results)
 	}
 }
 
 // move moves data until the client ends it.
-func (t *iperfTest) move(data []net.Conn) (*iperfTold, error) {
+func (t *iperfTest) move(data []net.Conn) (*iperfResults, error) {
 	began := time.Now()
 	count := make([]atomic.Uint64, len(data))
 	for i, c := range data {
@@ -173,15 +173,15 @@ func (t *iperfTest) move(data []net.Conn) (*iperfTold, error) {
 	if err := t.expect(iperfEnd); err != nil {
 		return nil, err
 	}
-	told := &iperfTold{}
+	results := &iperfResults{}
 	for i := range data {
 		id := 1 // iperf3 counts 1, 3, 4, 5 ...
 		if i > 0 {
 			id = i + 2
 		}
-		told.Streams = append(told.Streams, iperfStream{ID: id, Bytes: count[i].Load(), Retransmits: -1, End: time.Since(began).Seconds()})
+		results.Streams = append(results.Streams, iperfStream{ID: id, Bytes: count[i].Load(), Retransmits: -1, End: time.Since(began).Seconds()})
 	}
-	return told, nil
+	return results, nil
 }
 
 // stream moves the data of a connection until it is closed.
@@ -206,13 +206,13 @@ func (t *iperfTest) stream(c net.Conn, count *atomic.Uint64) {
 }
 
 // finish exchanges results.
-func (t *iperfTest) finish(told *iperfTold) {
-	_ = t.control.SetDeadline(time.Now().Add(t.quiet))
+func (t *iperfTest) finish(results *iperfResults) {
+	_ = t.control.SetDeadline(time.Now().Add(t.timeout))
 	var theirs json.RawMessage // of which nothing is needed here
 	if t.say(iperfResults) != nil || t.read(&theirs) != nil {
 		return
 	}
-	text, _ := json.Marshal(told) // of numbers
+	text, _ := json.Marshal(results) // of numbers
 	if _, err := t.control.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)); err != nil {
 		return
 	}

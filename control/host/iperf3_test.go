@@ -37,7 +37,7 @@ func says(t *testing.T, c net.Conn, want ...byte) {
 // A test of iperf3 goes through its states, another client is told to wait, and what is not
 // there is refused.
 func TestIperf3(t *testing.T) {
-	s := &iperf{quiet: 30 * time.Second}
+	s := &iperf{timeout: 30 * time.Second}
 	c := clientOf(t, s, "one")
 	says(t, c, iperfParams)
 	says(t, clientOf(t, s, "two"), iperfDenied)
@@ -71,7 +71,7 @@ func TestIperf3(t *testing.T) {
 		t.Errorf("%d bytes behind the end", n)
 	}
 	for _, wrong := range []string{`{"udp":true,"parallel":1,"len":100}`, `{"parallel":1,"len":100,"bidirectional":true}`, `{"parallel":0,"len":100}`, `{"parallel":1000,"len":100}`, `{"parallel":1}`} {
-		c := clientOf(t, &iperf{quiet: 30 * time.Second}, "x")
+		c := clientOf(t, &iperf{timeout: 30 * time.Second}, "x")
 		says(t, c, iperfParams)
 		go c.Write(framed(wrong)) // what follows tells
 		says(t, c, iperfError, 0, 0, 0, iperfUnimplemented)
@@ -96,7 +96,7 @@ func FuzzIperf3(f *testing.F) {
 	f.Add(append([]byte(cookie), framed(`{"parallel":1,"len":9}`)...))
 	f.Add(append([]byte(cookie), 0xff, 0xff, 0xff, 0xff))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s := &iperf{quiet: time.Millisecond}
+		s := &iperf{timeout: time.Millisecond}
 		s.serve(said{Reader: bytes.NewReader(b)})
 		if s.test != nil {
 			t.Error("a test is left")

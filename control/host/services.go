@@ -76,7 +76,7 @@ func serveOn(l *listener, kind string, log *slog.Logger) {
 	}
 	serve := func(c net.Conn) { talk(c, kind) }
 	if kind == "iperf3" {
-		serve = (&iperf{quiet: quietTime}).serve
+		serve = (&iperf{timeout: stepTimeout}).serve
 	}
 	for {
 		c, err := l.Accept()

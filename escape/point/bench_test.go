@@ -45,7 +45,7 @@ func BenchmarkEscape(b *testing.B) {
 // A frame that is let out of a paused queue, the whole way, one at a time: it
 // comes and waits behind three others of its flow, its token comes, and the
 // first leaves with its mark. The median of runs of 64.
-func BenchmarkEscapeLetOut(b *testing.B) {
+func BenchmarkEscapeFrame(b *testing.B) {
 	for _, n := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("flows=%d", n), func(b *testing.B) {
 			cfg := escapeConfig()

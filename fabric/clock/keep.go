@@ -106,7 +106,7 @@ func (k *Keeper) Look(now frame.Time, i int) (r Reading) {
 	local := k.n.Engine.LocalTime(m.id, now)
 	r.Root = m.State() == clocksync.Root
 	r.Valid, r.Gaps, r.Impacted = m.Counts.Valid, m.Counts.Gaps, m.Counts.Impacted
-	r.Eps, r.Quiet, r.Turned = m.Uncertainty(local), m.Quiet(local), m.Turned()
+	r.Eps, r.SinceMessage, r.Turned = m.Uncertainty(local), m.SinceMessage(local), m.Turned()
 	if r.Known = r.Eps != clocksync.Forever; !r.Known {
 		return r
 	}
@@ -123,13 +123,13 @@ func (k *Keeper) Look(now frame.Time, i int) (r Reading) {
 
 // Reading is what Look found.
 type Reading struct {
-	Known, Root bool
-	Turned      bool // to its second parent
-	Eps, Error  frame.Time
-	Quiet       frame.Time // since it received a message of the root
-	Depth       int
-	Valid, Gaps uint64 // as clocksync.Counts has them
-	Impacted    frame.Time
+	Known, Root  bool
+	Turned       bool // to its second parent
+	Eps, Error   frame.Time
+	SinceMessage frame.Time // since it received a message of the root
+	Depth        int
+	Valid, Gaps  uint64 // as clocksync.Counts has them
+	Impacted     frame.Time
 }
 
 // Plan makes a plan of what works now and brings the nodes to it, make before

@@ -43,15 +43,15 @@ type clockScope struct {
 
 // ClockReading is what one node says of its clock, and the truth.
 type ClockReading struct {
-	Known   bool       // it says a bound
-	Eps     frame.Time // the bound
-	Error   frame.Time // difference to the root that it follows
-	Depth   int        // hops from the root
-	Cut     bool       // it has failed itself, or what works does not connect it with the others
-	Watched bool
-	Quiet   frame.Time // since it received a message of the root
-	Turned  bool       // to its second parent since the last look
-	Host    bool
+	Known        bool       // it says a bound
+	Eps          frame.Time // the bound
+	Error        frame.Time // difference to the root that it follows
+	Depth        int        // hops from the root
+	Cut          bool       // it has failed itself, or what works does not connect it with the others
+	Watched      bool
+	SinceMessage frame.Time // since it received a message of the root
+	Turned       bool       // to its second parent since the last look
+	Host         bool
 	// What it counted so far: valid messages, times that none came for longer
 	// than one lost message explains, or where everybody sends by a timer for as long or
 	// until a controller acts, and the length of these.
@@ -125,9 +125,9 @@ func (c *clocks) gap(last *clockSeen, x *ClockReading) {
 func (s *clockScope) add(x *ClockReading) {
 	s.eps.Add(uint64(x.Eps), 1)
 	s.err.Add(uint64(x.Error), 1)
-	s.quiet = max(s.quiet, x.Quiet)
+	s.quiet = max(s.quiet, x.SinceMessage)
 	if x.Turned {
-		s.found.Add(uint64(x.Quiet), 1)
+		s.found.Add(uint64(x.SinceMessage), 1)
 	}
 	if x.Watched {
 		if s.watched.Empty() || x.Eps < s.least {

@@ -330,8 +330,8 @@ func TestClockSample(t *testing.T) {
 	r := New(c)
 	r.WatchClock("s3")
 	r.ClockSample(5*us, 2, []ClockReading{{Known: true, Eps: 900, Error: 901, Depth: 1}, {}})
-	r.ClockSample(20*us, 1, []ClockReading{{Known: true, Eps: 20, Error: 20, Depth: 1, Watched: true, Quiet: 9, Turned: true}, {Known: true, Quiet: 99, Eps: 999, Error: 1000, Cut: true}, {}})
-	r.ClockSample(60*us, 1, []ClockReading{{Known: true, Eps: 40, Error: 2, Depth: 1, Watched: true, Quiet: 7, Turned: true}, {Known: true, Eps: 70, Depth: 99, Quiet: 8}})
+	r.ClockSample(20*us, 1, []ClockReading{{Known: true, Eps: 20, Error: 20, Depth: 1, Watched: true, SinceMessage: 9, Turned: true}, {Known: true, SinceMessage: 99, Eps: 999, Error: 1000, Cut: true}, {}})
+	r.ClockSample(60*us, 1, []ClockReading{{Known: true, Eps: 40, Error: 2, Depth: 1, Watched: true, SinceMessage: 7, Turned: true}, {Known: true, Eps: 70, Depth: 99, SinceMessage: 8}})
 	r.Close(100 * us)
 	r.ClockSample(110*us, 9, []ClockReading{{Known: true, Eps: 1, Error: 2}})
 	var run results.Run

@@ -18,7 +18,7 @@ import (
 // is of the service Memory, so that its other end may be a program too, or
 // whatever else serves memory.
 type Conn struct {
-	// What Dial is told; of a connection that the other end opened, what that
+	// What Dial is given; of a connection that the other end opened, what that
 	// asked for.
 	To       netip.Addr
 	Class    uint8
@@ -62,6 +62,7 @@ type Listener struct {
 	// Region is offered to whoever connects: memory that is registered under Key. It
 	// may be nil.
 	Region  []byte
+	Bytes   uint64 // of memory without bytes, where Region is nil
 	Key     uint32
 	Backlog int                 // most that are open and not taken
 	Verbs   hostnic.VerbsConfig // of their queue pairs
@@ -72,11 +73,14 @@ type Listener struct {
 
 var errHungUp = errors.New("the other end knows nothing of the connection any more: it was started again, or took this host for dead")
 
+// Size returns how many bytes are offered.
+func (l *Listener) Size() uint64 { return max(uint64(len(l.Region)), l.Bytes) }
+
 // Listen gives connections that others open for memory to a program, ahead of
 // Serve; nil: no longer. Those that are open stay.
 func (a *Agent) Listen(l *Listener) {
 	if l != nil {
-		l.region = Region{Data: l.Region, key: l.Key, registered: true}
+		l.region = Region{Data: l.Region, bytes: int(l.Bytes), key: l.Key, registered: true}
 	}
 	a.listener = l
 }

@@ -149,7 +149,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 		return nil, noRoom
 	case l != nil && l.waiting >= l.Backlog:
 		return nil, noRoom
-	case m.service == Memory && m.size > uint64(len(serving.Data)):
+	case m.service == Memory && m.size > uint64(serving.size()):
 		return nil, smallRegion
 	case m.telemetry > uint8(inband.INTMD):
 		return nil, unknownTelemetry
@@ -196,7 +196,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 	}
 	s.answer = message{kind: accept, service: m.service, id: m.id, qpn: s.QPN, port: a.nic.SourcePort(s.QPN), psn: m.psn, payload: m.payload, class: m.class}
 	if m.service == Memory {
-		s.answer.rkey, s.answer.size = s.key, uint64(len(serving.Data))
+		s.answer.rkey, s.answer.size = s.key, uint64(serving.size())
 	}
 	a.sessions = append(a.sessions, s)
 	a.wakeBy(s.due)

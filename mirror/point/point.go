@@ -336,19 +336,19 @@ func (p *point) copy(i int, r frame.Ref, m *frame.Meta, port uint16, info mirror
 func (p *point) lostCopy(r frame.Ref, m *frame.Meta) {
 	for i := range p.sessions {
 		s := &p.sessions[i]
-		told := 0
+		copies := 0
 		switch {
 		case s.group >= 0:
 			for _, a := range p.groups[s.group].To {
-				told = max(told, s.Wrap.Made(p.arena.Bytes(r), a))
+				copies = max(told, s.Wrap.Made(p.arena.Bytes(r), a))
 			}
 		case s.Port == frame.NoPort:
-			told = s.Wrap.Made(p.arena.Bytes(r), s.Wrap.Dst)
+			copies = s.Wrap.Made(p.arena.Bytes(r), s.Wrap.Dst)
 		case m.OutPort == s.Port && m.VID == 0:
-			told = 1
+			copies = 1
 		}
-		if told > 0 {
-			p.at(m.InPort).lost[i][dropped] += uint64(told)
+		if copies > 0 {
+			p.at(m.InPort).lost[i][dropped] += uint64(copies)
 			return
 		}
 	}

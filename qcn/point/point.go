@@ -134,9 +134,9 @@ func (p *points) sample(s *point, q *vswitch.Queued, m *frame.Meta) {
 		return
 	}
 	vswitch.NoteSender(&p.sender, p.node.Arena().Bytes(q.Ref), m)
-	told := qcn.Message{Point: uint64(p.node.Config().ID)<<32 | uint64(m.OutPort)<<8 | uint64(m.Queue&7), Priority: m.Class & 7}
-	told.Set(found)
-	told.Encode(p.message.Head[:], notice.Type4, p.sender.Back[:p.sender.Len])
+	message := qcn.Message{Point: uint64(p.node.Config().ID)<<32 | uint64(m.OutPort)<<8 | uint64(m.Queue&7), Priority: m.Class & 7}
+	message.Set(found)
+	message.Encode(p.message.Head[:], notice.Type4, p.sender.Back[:p.sender.Len])
 	p.message.Set(qcn.MessageLen)
 	if p.node.DeferNotice(&p.message, &p.sender) {
 		s.count.Messages++

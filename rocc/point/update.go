@@ -30,7 +30,7 @@ func (ps *points) update(now frame.Time, p *point) {
 	if p.table != nil {
 		p.table.Tick()
 	}
-	flows, tell := p.known(), true
+	flows, notify := p.known(), true
 	k := min(flows, p.perTick)
 	if p.atHosts {
 		ps.composeLength(p, queue)
@@ -39,14 +39,14 @@ func (ps *points) update(now frame.Time, p *point) {
 		if p.atMax++; !p.control.AtMax() {
 			p.atMax = 0
 		}
-		// At the largest rate nobody needs to be told but those that were told
+		// At the largest rate nobody needs a notice but those that were notified of
 		// less before: once each.
-		tell = (p.atMax-1)*p.perTick < flows
+		notify = (p.atMax-1)*p.perTick < flows
 		ps.composeRate(p, queue)
 	}
-	ps.notifyNext(now, p, k, tell)
+	ps.notifyNext(now, p, k, notify)
 	p.before = queue
-	if !tell && queue <= p.steady {
+	if !notify && queue <= p.steady {
 		p.dormant, p.watch = true, p.steady
 	}
 	if p.idle++; queue > 0 {
@@ -72,7 +72,7 @@ func (p *point) ends() bool {
 	return p.table.Len() == 0 || p.idle > p.kept.Age
 }
 
-// known returns how many flows there are to be told.
+// known returns how many flows there are to be notified.
 func (p *point) known() int {
 	if p.table != nil {
 		return p.table.Len()
@@ -80,7 +80,7 @@ func (p *point) known() int {
 	return p.flows.Len()
 }
 
-// next returns the flow whose turn it is to be told, nil if none, now that so
+// next returns the flow whose turn it is to be notified, nil if none, now that so
 // many frames have left the queue.
 func (p *point) next(left uint64) *rocc.Flow {
 	if p.table != nil {
@@ -89,14 +89,14 @@ func (p *point) next(left uint64) *rocc.Flow {
 	return p.flows.Next(left)
 }
 
-// composeRate makes the message that tells the fair rate.
+// composeRate makes the message with the fair rate.
 func (ps *points) composeRate(p *point, queue uint64) {
-	told := rocc.Notice{Stretch: p.stretch, Class: p.queue, Port: p.port, Switch: uint32(ps.node.Config().ID), Fair: p.control.Units(), Unit: uint32(min(p.params.RateUnit, 1<<32-1)),
+	rate := rocc.Notice{Stretch: p.stretch, Class: p.queue, Port: p.port, Switch: uint32(ps.node.Config().ID), Fair: p.control.Units(), Unit: uint32(min(p.params.RateUnit, 1<<32-1)),
 		Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)), Sequence: uint32(p.count.Updates)}
-	ps.message.Set(told.Encode(ps.message.Head[:], notice.Type4, nil))
+	ps.message.Set(rate.Encode(ps.message.Head[:], notice.Type4, nil))
 }
 
-// composeLength makes that which tells what the fair rate follows from.
+// composeLength makes the message with what the fair rate follows from.
 func (ps *points) composeLength(p *point, queue uint64) {
 	reading := rocc.Reading{Stretch: p.stretch, Class: p.queue, Port: p.port, Switch: uint32(ps.node.Config().ID), Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)),
 		Sequence: uint32(p.count.Updates), Params: p.params}
@@ -105,11 +105,11 @@ func (ps *points) composeLength(p *point, queue uint64) {
 
 // notifyNext sends the message to up to k flows whose turn it is, or only passes
 // them.
-func (ps *points) notifyNext(now frame.Time, p *point, k int, tell bool) {
+func (ps *points) notifyNext(now frame.Time, p *point, k int, notify bool) {
 	left := ps.node.Scheduler(p.port).Left(int(p.queue))
 	for range k {
 		flow := p.next(left)
-		if flow == nil || !tell {
+		if flow == nil || !notify {
 			continue
 		}
 		if ps.node.SendNotice(now, &ps.message, &flow.Sender) {

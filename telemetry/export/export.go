@@ -156,19 +156,19 @@ const (
 func (e *Exporter) run() {
 	defer close(e.done)
 	wait := firstWait
-	told := ""
+	logged := ""
 	for e.pending() {
 		before := e.Counts().Acknowledged
 		err := e.connection()
 		if err == nil {
 			continue
 		}
-		if text := err.Error(); text != told {
+		if text := err.Error(); text != logged {
 			e.log.Warn("reports cannot be sent; they are kept, and it is tried again", "to", e.address(), "error", err)
-			told = text
+			logged = text
 		}
 		if e.Counts().Acknowledged > before {
-			wait, told = firstWait, ""
+			wait, logged = firstWait, ""
 		}
 		time.Sleep(wait)
 		wait = min(2*wait, lastWait)

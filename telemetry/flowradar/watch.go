@@ -409,12 +409,12 @@ func (w *Watcher) loop(now frame.Time, s *Slot, hops []hop) {
 	for _, h := range hops {
 		w.vague(k, h.sw)
 	}
-	c := circle{slot: s.Number, told: ok && seen.told, entered: entered}
+	c := circle{slot: s.Number, reported: ok && seen.reported, entered: entered}
 	if ok && w.apart > 0 {
 		entered += seen.entered
 	}
-	if !c.told && inside > entered+loopSlack && (ok || w.apart == 0) {
-		c.told = true
+	if !c.reported && inside > entered+loopSlack && (ok || w.apart == 0) {
+		c.reported = true
 		w.out = append(w.out, Finding{Kind: Looped, Flow: k, Switch: cycle[0], Port: NoPort, Next: -1, From: s.From, Seen: now, Packets: inside, Entered: entered, Cycle: cycle})
 	}
 	w.loops[k] = c
@@ -422,7 +422,7 @@ func (w *Watcher) loop(now frame.Time, s *Slot, hops []hop) {
 
 // circle is what is known of a flow whose switches forward it in a ring.
 type circle struct {
-	slot    uint64 // the last one in which they did
-	told    bool
-	entered int64 // packets that came to it then
+	slot     uint64 // the last one in which they did
+	reported bool
+	entered  int64 // packets that came to it then
 }

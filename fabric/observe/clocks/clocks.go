@@ -123,7 +123,7 @@ func (c *clockSet) begin(n *vnet.Network, r *scenario.Run, rec *measure.Recorder
 		roots := 0
 		for i := range readings {
 			x := c.keeper.Look(now, i)
-			readings[i] = measure.ClockReading{Known: x.Known, Eps: x.Eps, Error: x.Error, Depth: x.Depth, Cut: c.cut[i], Watched: i == watched, Quiet: x.Quiet, Turned: x.Turned && !turned[i],
+			readings[i] = measure.ClockReading{Known: x.Known, Eps: x.Eps, Error: x.Error, Depth: x.Depth, Cut: c.cut[i], Watched: i == watched, SinceMessage: x.SinceMessage, Turned: x.Turned && !turned[i],
 				Host: n.Topology.Nodes[i].Kind == fabric.Host, Valid: x.Valid, Gaps: x.Gaps, Impacted: x.Impacted}
 			turned[i] = x.Turned
 			if x.Root && !c.cut[i] {

@@ -80,12 +80,12 @@ func (s *probeSeries) send(now frame.Time, n *vnet.Network) {
 
 // put writes what became of the probes, of which the copies tell.
 func (p probes) put(book *traces.Book, out *results.Run) {
-	told := map[uint32]traces.Series{}
+	series := map[uint32]traces.Series{}
 	for _, s := range book.Probes() {
-		told[s.ID] = s
+		series[s.ID] = s
 	}
 	for _, s := range p {
-		t := told[s.is.ID]
+		t := series[s.is.ID]
 		put := func(what string, v float64) { out.Values[traces.ProbeKey(s.doc.Name, what)] = v }
 		put("sent_total", float64(s.sent))
 		put("lost_total", float64(s.sent-t.Delivered))

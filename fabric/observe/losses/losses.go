@@ -244,13 +244,13 @@ func (l *losses) shown(v []view.Loss) []view.Loss {
 // links, where the link or a table is to blame. Full queues are left to congestion
 // control.
 func (l *losses) move(now frame.Time, v []lossradar.Finding) {
-	told := map[lostTo]bool{}
+	moved := map[lostTo]bool{}
 	for i := range v {
 		to := lostTo{v[i].Segment, uint32(v[i].Addrs)}
-		if v[i].Cause != lossradar.Blackhole && v[i].Cause != lossradar.Random || told[to] {
+		if v[i].Cause != lossradar.Blackhole && v[i].Cause != lossradar.Random || moved[to] {
 			continue
 		}
-		told[to] = true
+		moved[to] = true
 		from, end, since := l.ends[to.segment].from, l.ends[to.segment].to, v[i].At
 		if l.n.SwitchAt(from.Node) < 0 || l.n.SwitchAt(end.Node) < 0 {
 			continue // a host has no other link

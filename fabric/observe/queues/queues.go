@@ -188,11 +188,11 @@ func (t *tagRule) Admits(_ frame.Time, m *frame.Meta, _ int, bytes uint64) sched
 
 // source sends the packets of a host at their times, whatever comes back.
 type source struct {
-	w    *watch
-	pool *frame.Pool
-	list []departure
-	free frame.Time // when the link is
-	told bool       // that there is something to send
+	w       *watch
+	pool    *frame.Pool
+	list    []departure
+	free    frame.Time // when the link is
+	touched bool       // reported by Touched: that there is something to send
 }
 
 // Receive implements frame.Node.
@@ -239,10 +239,10 @@ func (s *source) Wake(now frame.Time) frame.Time { return s.PortWake(now, 0) }
 
 // Touched implements frame.Stepper.
 func (s *source) Touched(out []uint16) int {
-	if s.told || len(out) == 0 {
+	if s.touched || len(out) == 0 {
 		return 0
 	}
-	s.told, out[0] = true, 0
+	s.touched, out[0] = true, 0
 	return 1
 }
 

@@ -2,17 +2,17 @@ package clocksync
 
 import "gswitch/frame"
 
-// heardLast is how many sync messages a device compares a new one with.
-const heardLast = 16
+// recentMessages is how many sync messages a device compares a new one with.
+const recentMessages = 16
 
-// heard is what the last messages from one root by one port said. Links and machines make
+// recent is what the last messages from one root by one port said. Links and machines make
 // messages late, and never early: one that is later beside the others than hops and
 // oscillators explain is wrong by so much, whatever its sender allowed for.
-type heard struct {
+type recent struct {
 	port  int
 	root  uint64
 	n, at int
-	said  [heardLast]struct {
+	said  [recentMessages]struct {
 		lead  frame.Time // of the root's time over the own one
 		stamp frame.Time
 		late  frame.Time // Message.Late
@@ -23,9 +23,9 @@ type heard struct {
 // synchronised time is `to`, and which may be wrong by base by what its sender and its hops
 // allow. It returns by how much it is later than the least late of the last ones, 0 if base
 // and the drift of c explain that.
-func (h *heard) behind(stamp, to frame.Time, port int, m *Message, base frame.Time, c *Clock) (most frame.Time) {
+func (h *recent) behind(stamp, to frame.Time, port int, m *Message, base frame.Time, c *Clock) (most frame.Time) {
 	if h.port != port || h.root != m.Root {
-		*h = heard{port: port, root: m.Root}
+		*h = recent{port: port, root: m.Root}
 	}
 	lead := to - stamp
 	for i := range h.said[:h.n] {
@@ -36,7 +36,7 @@ func (h *heard) behind(stamp, to frame.Time, port int, m *Message, base frame.Ti
 	}
 	s := &h.said[h.at]
 	s.lead, s.stamp, s.late = lead, stamp, m.Late
-	h.at = (h.at + 1) % heardLast
-	h.n = min(h.n+1, heardLast)
+	h.at = (h.at + 1) % recentMessages
+	h.n = min(h.n+1, recentMessages)
 	return most
 }

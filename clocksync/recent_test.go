@@ -44,7 +44,7 @@ func TestLateFramesWidenTheBound(t *testing.T) {
 // was in time is remembered.
 func TestLateMessagesAreRemembered(t *testing.T) {
 	const ms, hop = frame.Millisecond, 20 * us
-	var h heard
+	var h recent
 	var c Clock
 	c.drift = Drift
 	m := Message{Root: 1}
@@ -54,18 +54,18 @@ func TestLateMessagesAreRemembered(t *testing.T) {
 	if got := behind(0, 0); got != 0 {
 		t.Errorf("the first is %d late", got)
 	}
-	for i := range frame.Time(heardLast) {
+	for i := range frame.Time(recentMessages) {
 		if got := behind(i+1, 100*us); got != 100*us {
 			t.Errorf("%d messages later: %d", i+1, got)
 		}
 	}
-	if got := behind(heardLast+1, 100*us); got != 0 {
+	if got := behind(recentMessages+1, 100*us); got != 0 {
 		t.Errorf("%d, beside others that are as late", got)
 	}
 	// Nobody is late beside those of another root.
-	behind(heardLast+2, 0)
+	behind(recentMessages+2, 0)
 	m.Root = 2
-	if got := behind(heardLast+3, 100*us); got != 0 {
+	if got := behind(recentMessages+3, 100*us); got != 0 {
 		t.Errorf("%d beside another root", got)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"gswitch/frame"
 )
 
-// Tell implements feature.Timekeeper.
-func (n *Instance) Tell(now int64) feature.Time {
+// ReadTime implements feature.Timekeeper.
+func (n *Instance) ReadTime(now int64) feature.Time {
 	t := feature.Time{Time: int64(n.At(frame.Time(now))), Eps: -1, Drift: n.drift, State: uint8(n.State()), Epoch: n.epoch, Root: n.rootID,
 		SecondRoots: n.Counts.SecondRoot, Rival: n.rivals.last}
 	if eps := n.Uncertainty(frame.Time(now)); eps != Forever {
