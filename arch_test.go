@@ -34,7 +34,7 @@ type room struct {
 	allowed map[string]bool // names of rooms, closed over what those may import themselves where the table says so
 }
 
-// pkg is what go list tells of a package of this module.
+// pkg is what go list reports of a package of this module.
 type pkg struct {
 	ImportPath string
 	Dir        string

@@ -199,7 +199,7 @@ type typedPackage struct {
 	types *types.Package
 }
 
-// listed is what go list tells of a package.
+// listed is what go list reports of a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string

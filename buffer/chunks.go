@@ -65,7 +65,7 @@ func (b *Buffer) freeChunks() uint64 { return b.common - min(b.common, b.chunks)
 // that it may always hold.
 func (b *Buffer) beyondOwn(n uint64) uint64 { return n - min(n, b.own) }
 
-// findChunks tells whether k chunks for a frame are those of headroom, or why
+// findChunks says whether k chunks for a frame are those of headroom, or why
 // there are none. A lossless group that has reached its threshold goes on with
 // as much headroom as it leaves to others, so that one whose neighbour does not
 // obey costs the rest no more than half of it.

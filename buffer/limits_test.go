@@ -10,7 +10,7 @@ import (
 
 func lossy(wire uint32) *frame.Meta { return &frame.Meta{InPort: 0, OutPort: 1, Wire: wire} }
 
-// An alpha that is smaller than what can be told apart is the smallest one, not
+// An alpha that is smaller than what can be distinguished is the smallest one, not
 // none: a queue with it holds next to nothing.
 func TestSmallestAlphaLimits(t *testing.T) {
 	c := buffer.Config{Size: 1 << 20, Ports: make([]buffer.PortConfig, 2)}

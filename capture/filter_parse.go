@@ -18,7 +18,7 @@ const (
 	maxTerms   = 1024
 )
 
-// FilterError tells where an expression is wrong.
+// FilterError says where an expression is wrong.
 type FilterError struct {
 	Text string
 	Pos  int // byte offset in Text

@@ -7,7 +7,7 @@ import (
 	"gswitch/frame"
 )
 
-// Dir tells which way a captured frame went, seen from the switch.
+// Dir says which way a captured frame went, seen from the switch.
 type Dir uint8
 
 const (

@@ -49,7 +49,7 @@ type Feedback struct {
 type Loss uint8
 
 const (
-	LossNAK     Loss = iota // the receiver told of a gap; once for each recovery episode
+	LossNAK     Loss = iota // the receiver reported a gap; once for each recovery episode
 	LossTimeout             // the retransmission timer ran out
 )
 

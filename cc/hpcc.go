@@ -306,7 +306,7 @@ func (h *hpcc) measure(i int, hop *inband.Hop) (u, dt float64) {
 	return (float64(float64(int64(q))*dt) + float64(sent*h.t)) / (room * h.t), dt
 }
 
-// skips tells whether a hop is left alone between two updates of the reference.
+// skips says whether a hop is left alone between two updates of the reference.
 func (h *hpcc) skips(hop *inband.Hop, full bool) bool {
 	return h.cfg.sampled && hop.Q == 0 && !full
 }

@@ -214,7 +214,7 @@ func TestHPCCStagesOfIncrease(t *testing.T) {
 	}
 }
 
-// Two acknowledgements of one round trip tell of the same congestion: only
+// Two acknowledgements of one round trip report the same congestion: only
 // per-ACK reaction answers it twice.
 func TestHPCCDoesNotOverreact(t *testing.T) {
 	for reaction, want := range map[string][2]float64{"hpcc": {81_250, 81_250}, "perAck": {81_250, 40_625}, "perRtt": {162_500, 162_500}} {

@@ -39,7 +39,7 @@ func (m *sendMeter) send(now frame.Time, n, unit uint32, rate, rtt, idle float64
 	m.bytes += uint64(n)
 }
 
-// above tells whether the flow sends more than a share of rate. A rate that
+// above says whether the flow sends more than a share of rate. A rate that
 // grew since the measurement began could not have been used; without a
 // measurement the flow has the benefit of the doubt.
 func (m *sendMeter) above(share, rate float64) bool {

@@ -11,7 +11,7 @@ import (
 	inband "gswitch/int"
 )
 
-// unsound tells what is wrong with what an algorithm decided.
+// unsound says what is wrong with what an algorithm decided.
 func unsound(a Algorithm, env *Env) string {
 	r, w := a.Rate(), a.Window()
 	switch {
@@ -256,7 +256,7 @@ func (n *network) step() (fall float64) {
 	return fall
 }
 
-// pareto tells whether every flow crosses a full link, so that none can grow
+// pareto says whether every flow crosses a full link, so that none can grow
 // without another's loss.
 func (n *network) pareto() bool {
 	load := n.loads()

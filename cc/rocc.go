@@ -27,7 +27,7 @@ func init() {
 type FairRater interface {
 	// OnFairRate takes the rate in bit/s that a congestion point allows since
 	// its update of the given number, and the time in ns between two updates.
-	// Points are told apart by number.
+	// Points are distinguished by number.
 	OnFairRate(now frame.Time, point uint64, update uint32, rate float64, period frame.Time)
 }
 

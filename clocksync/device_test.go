@@ -273,7 +273,7 @@ func TestDelayThatMoves(t *testing.T) {
 	want(0)
 }
 
-// Messages less certain than the clock tell that the root is there, and do not set it;
+// Messages less certain than the clock say that the root is there, and do not set it;
 // nor do those that come sooner than any root sends.
 func TestUncertainAndEarlyMessages(t *testing.T) {
 	d := device(t, 15, 30, 0)

@@ -32,7 +32,7 @@ func (d *Device) turn(now frame.Time, cause *uint64) {
 
 // doubt is for messages that the clock says cannot be. From the first parent:
 // that one is broken, turn. From the second as well: this clock is. A host with
-// one link cannot tell the two apart and goes on by its own.
+// one link cannot distinguish the two and goes on by its own.
 func (d *Device) doubt(now frame.Time) {
 	switch {
 	case !d.flipped || d.accept == d.cfg.Accept && d.cfg.Backup != NoPort:

@@ -31,7 +31,7 @@ func TestLateFramesWidenTheBound(t *testing.T) {
 				t.Errorf("message %d, %d us late, each %d us more: %d ns wrong, and says %d", i, late/us, creep/us, err, eps)
 			}
 			if m := d.Out(now); late == 0 && d.Uncertainty(now) == hop && m.Late != 0 {
-				t.Errorf("message %d: those below are told of %d ns", i, m.Late)
+				t.Errorf("message %d: those below are notified of %d ns", i, m.Late)
 			}
 		}
 		if now := 590 * ms; d.At(now) != now || d.Uncertainty(now) != hop {

@@ -73,7 +73,7 @@ func TestTwoRoots(t *testing.T) {
 				seen++
 			}
 			if other := x.Rival(); x.Counts.SecondRoot > 0 && other != firstID+uint64(p.Root) && other != firstID+uint64(second) {
-				t.Errorf("seed %d: node %d tells of %d", seed, i, other)
+				t.Errorf("seed %d: node %d reports %d", seed, i, other)
 			}
 		}
 		if two := seed%2 == 1; two != (seen > 0) {

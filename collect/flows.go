@@ -53,7 +53,7 @@ type slots struct {
 	order     []uint64 // of these
 	bytes     int
 	next      uint64 // slots before it are judged
-	noted     uint64 // the last one that watchers were told of
+	noted     uint64 // the last one that watchers were reported
 	reporters map[reporter]*reported
 	watchers  map[uint64]*flowradar.Watcher // by the window that they begin with
 }
@@ -244,7 +244,7 @@ func (a *Analysis) judgeSlots() {
 	}
 }
 
-// told is the last slot that every worker that is heard has told of.
+// told is the last slot that every worker that is heard has reported.
 func (s *slots) reportedTo(now time.Time) uint64 {
 	until := ^uint64(0)
 	for k, t := range s.reporters {

@@ -135,7 +135,7 @@ func counted(t testing.TB, long, apart time.Duration, small bool) (v []stored) {
 	return v
 }
 
-// What befalls flows is told once, with its place, whenever the daemons began.
+// What befalls flows is notified once, with its place, whenever the daemons began.
 func TestFlows(t *testing.T) {
 	for _, apart := range []time.Duration{0, 1, 3, 5, 7, 9} {
 		a, events := NewAnalysis(line(t)), map[string]Event{}

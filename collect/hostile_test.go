@@ -290,7 +290,7 @@ func TestEverNewExporters(t *testing.T) {
 }
 
 // flowReports returns a message with so many reports of a switch about one slot, of an
-// instant that nobody else tells of, so that it waits.
+// instant that nobody else reports, so that it waits.
 func flowReports(n int, encoded *flowradar.Flowset, exact *flowradar.Exact) (*message, frame.Time) {
 	long := frame.Time(slotLength)
 	slot := uint64(time.Second / slotLength)
@@ -429,7 +429,7 @@ func TestDigestsThatWaitAreBounded(t *testing.T) {
 	}
 }
 
-// Each collector that lives tells what is bounded.
+// Each collector that lives says what is bounded.
 func TestLimitsAreTold(t *testing.T) {
 	h := openHub(t, t.TempDir(), 16<<20)
 	if _, err := h.store.lanes.Put(t.Context(), "collector.a", nil); err != nil {

@@ -33,7 +33,7 @@ func (a *Analysis) uses() uses {
 	return u
 }
 
-// Limits tells what the analyses of lanes hold, of what they may.
+// Limits says what the analyses of lanes hold, of what they may.
 func (m *Metrics) Limits() []*api.Limit {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *Metrics) Limits() []*api.Limit {
 	}
 }
 
-// Limits tells what connections hold, of what they may.
+// Limits says what connections hold, of what they may.
 func (r *Receiver) Limits() []*api.Limit {
 	v := []*api.Limit{
 		{Kind: "connections", Name: "connections of exporters", Unit: "connections"},
@@ -78,12 +78,12 @@ func (r *Receiver) Limits() []*api.Limit {
 	return v
 }
 
-// Limits tells how much waits for the stream.
+// Limits says how much waits for the stream.
 func (c *Copies) Limits() []*api.Limit {
 	return []*api.Limit{{Kind: "memory", Name: "copies that wait for the stream", Unit: "bytes", Used: uint64(c.waiting.Load()), Limit: mostCopyBytes, Refused: c.overrun.Load()}}
 }
 
-// Limits tells how full the streams are.
+// Limits says how full the streams are.
 func (s *Store) Limits(ctx context.Context) ([]*api.Limit, error) {
 	reports, err := s.reports.Info(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Store) AnswerLimits(ctx context.Context, take func(context.Context) (*a
 		defer cancel()
 		v, err := take(ctx)
 		if err != nil {
-			v = &api.Limits{Limits: []*api.Limit{{Name: "cannot be told: " + err.Error()}}}
+			v = &api.Limits{Limits: []*api.Limit{{Name: "cannot be known: " + err.Error()}}}
 		}
 		if text, err := json.Marshal(v); err == nil {
 			_ = m.Respond(text) // who asked may be gone

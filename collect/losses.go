@@ -256,7 +256,7 @@ func (l *link) reportedTo(now, resumed time.Time) frame.Time {
 	return until
 }
 
-// judgeLink gives the collector of a link what both ends have told of, in the order
+// judgeLink gives the collector of a link what both ends have said of, in the order
 // of their time.
 func (a *Analysis) judgeLink(l *link) {
 	if l.from == nil || l.period <= 0 {
@@ -286,7 +286,7 @@ func (a *Analysis) judgeLink(l *link) {
 	}
 }
 
-// alive tells the collector which ends have told of all up to an instant, so that
+// alive tells the collector which ends have reported all up to an instant, so that
 // their silence about a batch means that they counted nothing.
 func (l *link) alive(now time.Time, at frame.Time) {
 	if l.collect == nil {

@@ -20,13 +20,13 @@ const Lanes = 16
 const Mirrored = "mirrored"
 
 // message is what the stream holds: who made reports, and some of them, by their
-// numbers. One without reports tells that time goes on.
+// numbers. One without reports says that time goes on.
 type message struct {
 	telemetry.Hello
 	reports []telemetry.Report
 }
 
-// tick is the name of the exporter of messages that tell that time goes on.
+// tick is the name of the exporter of messages that say that time goes on.
 const tick = "time"
 
 // encode returns a message of reports in their wire form.

@@ -20,7 +20,7 @@ const (
 	beat = time.Second
 	// dead is how long a collector must be silent before others take its lanes.
 	dead = 5 * time.Second
-	// quiet is how long no message comes before one tells that time goes on; onward is
+	// quiet is how long no message comes before one says that time goes on; onward is
 	// until when that is told after the last report.
 	idleWait = 250 * time.Millisecond
 	onward   = reportTimeout + 5*time.Second

@@ -142,7 +142,7 @@ func differences[T any](t *rapid.T, compare func(a, b *T) []section.Change) {
 	for _, c := range back {
 		got = append(got, c.String())
 	}
-	// Elements of one name are told apart by nothing: no document has them.
+	// Elements of one name are distinguished by nothing: no document has them.
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(slices.Compact(want), slices.Compact(got)) {

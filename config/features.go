@@ -158,7 +158,7 @@ func (s *Switch) resolveWhole() {
 	}
 }
 
-// warnWhole tells what of a resolved switch's features as a whole is seldom meant.
+// warnWhole says what of a resolved switch's features as a whole is seldom meant.
 func (d decoder) warnWhole(s *Switch, path string) {
 	for _, f := range vswitch.Features() {
 		r, is := s.Features.Get(f.Name).(vswitch.Resolver)
@@ -292,7 +292,7 @@ func ports(names []string) string {
 }
 
 // roomForDepth refuses a queue that is full before it is as deep as a feature
-// wants it: senders would be told to speed up while their frames are dropped. A
+// wants it: senders would be asked to speed up while their frames are dropped. A
 // lossy queue gets at most alpha times what it leaves free, beyond its reserve;
 // lossless ones have no limit at egress.
 func (d decoder) roomForDepth(s *Switch, queues []int, depth uint64, path, where string) {
@@ -305,10 +305,10 @@ func (d decoder) roomForDepth(s *Switch, queues []int, depth uint64, path, where
 			return
 		case slices.Contains(s.PFC.Classes, q):
 		case b.Limit > 0 && uint64(b.Limit)+uint64(b.Reserve) < depth:
-			d.Fail(path, "%squeue %d is to be held at %s, and buffer.limit drops beyond %s: senders would only be told to speed up; hold it at less or raise the limit", where, q, units.Size(depth), b.Limit)
+			d.Fail(path, "%squeue %d is to be held at %s, and buffer.limit drops beyond %s: senders would only be asked to speed up; hold it at less or raise the limit", where, q, units.Size(depth), b.Limit)
 			return
 		case b.Size > 0 && share < float64(depth):
-			d.Fail(path, "%squeue %d is to be held at %s, and of a buffer of %s with alpha %g it gets no more than %s: senders would only be told to speed up; hold it at less or raise buffer.size", where, q, units.Size(depth), b.Size, alpha, units.Size(share))
+			d.Fail(path, "%squeue %d is to be held at %s, and of a buffer of %s with alpha %g it gets no more than %s: senders would only be asked to speed up; hold it at less or raise buffer.size", where, q, units.Size(depth), b.Size, alpha, units.Size(share))
 			return
 		}
 	}
@@ -332,6 +332,6 @@ func (d decoder) noticesPass(s *Switch, path, notices string) {
 		class = noticeCode / 8
 	}
 	if slices.Contains(s.PFC.Classes, class) && !d.Refused(path) {
-		d.Fail(path, "%s travel in class %d, which is lossless: they would wait behind the congestion they tell of; take it out of pfc.classes", notices, class)
+		d.Fail(path, "%s travel in class %d, which is lossless: they would wait behind the congestion they report; take it out of pfc.classes", notices, class)
 	}
 }

@@ -38,7 +38,7 @@ type Host struct {
 
 	BaseRTT        BaseRTT           `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost calibrate tells. auto: it is measured to the first peers that are sent to, and 1ms until then."`
 	Congestion     string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
-	Options        map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc tells which there are."`
+	Options        map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc says which there are."`
 	Telemetry      HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
 	Recovery       string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
 	FastRetransmit *bool             `yaml:"fast_retransmit" default:"true" doc:"newreno: false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing (DeTail)."`
@@ -48,7 +48,7 @@ type Host struct {
 	PFC            HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
 	MarkAbove      units.Size        `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
 	PaceJitter     float64           `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random, so that flows of the same rate do not keep step (RoCC)."`
-	CNP            bool              `yaml:"cnp" doc:"true: congestion marks are told by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
+	CNP            bool              `yaml:"cnp" doc:"true: congestion marks are reported by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
 
 	Serve  bool       `yaml:"serve" doc:"true: other hosts may open queue pairs here."`
 	Region units.Size `yaml:"region" default:"16MiB" doc:"Memory for RDMA Write and Read of other hosts."`
@@ -173,7 +173,7 @@ func (h *Host) Spec() dataplane.PortSpec {
 // interface.
 func (h *Host) NIC(mac wire.MAC, port uint16) hostnic.Config {
 	c := h.nic(mac, port)
-	c.Options = h.options(&c, func(string, error) {}) // which validate told of
+	c.Options = h.options(&c, func(string, error) {}) // which validate reported
 	c.First, _ = (&Policy{Text: h.Policy}).First()
 	return c
 }

@@ -21,7 +21,7 @@ type Order struct {
 	Depth    int            `yaml:"depth" range:"0,1000000" doc:"sp-pifo, packs: frames in each strict queue. None at sp-pifo and 10 at packs if left out."`
 	Width    int            `yaml:"width" range:"1,1000000000" default:"1" doc:"buckets: ranks that count as one."`
 	Quantum  units.Size     `yaml:"quantum" range:"0,4294967295" default:"1514B" doc:"fq: bytes of a turn."`
-	Flows    int            `yaml:"flows" range:"1,65536" default:"1024" doc:"fq, calendar: flows that are told apart, by hash."`
+	Flows    int            `yaml:"flows" range:"1,65536" default:"1024" doc:"fq, calendar: flows that are distinguished, by hash."`
 	Rate     units.Rate     `yaml:"rate" doc:"calendar: of each flow."`
 	Target   units.Duration `yaml:"target" doc:"fq: wait from which CoDel drops, of each flow (5ms is usual). No CoDel if left out."`
 	Interval units.Duration `yaml:"interval" default:"100ms" doc:"fq: time for which the wait must be above target."`

@@ -53,13 +53,13 @@ type Bump struct {
 
 	BaseRTT    units.Duration    `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network."`
 	Congestion string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of channels: hpcc, dcqcn, timely, dctcp, none ..."`
-	Options    map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc tells which there are."`
+	Options    map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc says which there are."`
 	Telemetry  HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that frames of channels ask for."`
 	Recovery   string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,tcp" default:"irn" doc:"Loss recovery of channels."`
 	Timeout    units.Duration    `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
 	Class      int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of what no rule gives another. Its DSCP is 8 times the class."`
 	PFC        HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
-	CNP        bool              `yaml:"cnp" doc:"true: congestion marks are told by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
+	CNP        bool              `yaml:"cnp" doc:"true: congestion marks are reported by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
 
 	Flows    string         `yaml:"flows" enum:"tuple,host,pass" default:"tuple" doc:"What shares a channel: packets of one five-tuple, or all between two hosts. pass: none has one."`
 	Rules    []BumpRule     `yaml:"rules" doc:"Other settings for some packets. The first rule that matches counts."`

@@ -44,8 +44,8 @@ type Switch struct {
 	MAC        *MAC         `yaml:"mac" doc:"The switch's own address. Derived from its name if left out."`
 	Seed       uint64       `yaml:"seed" doc:"Seed of flow hashing and random marking. Derived from the name if left out, so that switches in a row hash differently."`
 	Loopback   []netip.Addr `yaml:"loopback" doc:"Addresses of the switch itself, reachable through every port. The first is its router ID."`
-	Hash       string       `yaml:"hash" enum:"five-tuple,symmetric" default:"five-tuple" doc:"How flows are told apart. symmetric: both directions hash alike."`
-	HashFields []string     `yaml:"hash_fields" enum:"src,dst,src_port,dst_port,protocol,label" doc:"The fields that tell flows apart, wherever something goes by flow. label: that of IPv6. All if left out, but no label where hash is symmetric."`
+	Hash       string       `yaml:"hash" enum:"five-tuple,symmetric" default:"five-tuple" doc:"How flows are distinguished. symmetric: both directions hash alike."`
+	HashFields []string     `yaml:"hash_fields" enum:"src,dst,src_port,dst_port,protocol,label" doc:"The fields that distinguish flows, wherever something goes by flow. label: that of IPv6. All if left out, but no label where hash is symmetric."`
 	Strict     bool         `yaml:"strict" doc:"true: drop bridged frames too whose network or transport header is malformed."`
 	Redirects  *bool        `yaml:"redirects" default:"true" doc:"false: senders are not redirected (ICMP, ICMPv6) whose packets leave by the network that they came from."`
 	ICMPRate   int          `yaml:"icmp_rate" range:"1,1000000" default:"1000" doc:"Most ICMP errors per second that the switch sends."`
@@ -236,7 +236,7 @@ type PFC struct {
 	Quanta     int            `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
 	Pause      bool           `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
 	Watchdog   *Watchdog      `yaml:"watchdog" doc:"What happens to a queue that stays paused. If left out there is a watchdog as by its defaults at ports that face hosts, and none at others."`
-	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a port is down whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
+	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a port is down whose neighbour goes on although it was asked to pause, four times. Nobody looks if left out."`
 	Log        *int           `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker remembers, for gfabric pfc trace: who asked whom, when, and for which egress queues. 0: none."`
 }
 

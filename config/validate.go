@@ -64,7 +64,7 @@ func (d decoder) name(path, name string) {
 	}
 }
 
-// validateHash refuses what would tell the two directions of a flow apart where they
+// validateHash refuses what would distinguish the two directions of a flow where they
 // are to hash alike.
 func (d decoder) validateHash(s *Switch, path string) {
 	if s.Hash != "symmetric" {

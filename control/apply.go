@@ -291,7 +291,7 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step Stepper) (open []func(
 	return open, nil
 }
 
-// setRated tells what lies below a port that its node gives it a rate, or none.
+// setRated says what lies below a port that its node gives it a rate, or none.
 func (d *Daemon) setRated(u *unit, p *config.Port) error {
 	o := u.ports[p.Name]
 	if o == nil {

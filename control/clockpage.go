@@ -68,7 +68,7 @@ func OpenClockPage(log *slog.Logger, e *dataplane.Engine, worker int, path strin
 	return p
 }
 
-// rival is what the log was told of a second root.
+// rival is what the log was notified of a second root.
 type rival struct {
 	messages uint64
 	said     time.Time

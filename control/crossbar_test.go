@@ -15,7 +15,7 @@ import (
 	"gswitch/wire"
 )
 
-// A crossbar whose way out is paused tells where frames wait, among the counters
+// A crossbar whose way out is paused says where frames wait, among the counters
 // and the metrics: four fill the queue of the egress port, the others wait at
 // the port they came by, which pauses its neighbour. Its links are so slow that
 // nothing of it is over while the test looks.

@@ -1,5 +1,5 @@
 // Package control is the daemon: it brings a configuration to life, keeps it
-// up to date, and tells what goes on.
+// up to date, and says what goes on.
 //
 //	Daemon    the engine with its switches and ports; Start, Apply, Edit, Stop
 //	Serve     the API of package control/api and /metrics on the daemon's

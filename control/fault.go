@@ -55,7 +55,7 @@ func editFaults(p *config.Port, faults map[string]string) error {
 	return nil
 }
 
-// faultsOf tells what goes wrong at a port, and what did; nil if nothing ever
+// faultsOf says what goes wrong at a port, and what did; nil if nothing ever
 // did.
 func faultsOf(links []dataplane.PortStats, now, before *dataplane.PortCounters, set string) *api.Faults {
 	active := false

@@ -52,7 +52,7 @@ func TestFaultsAreSetLive(t *testing.T) {
 	}
 	_, v := call(t, srv, "ListPorts", `{"switch":"s1","port":"p2"}`)
 	if _, has := v["ports"].([]any)[0].(map[string]any)["faults"]; has {
-		t.Error("a port at which nothing went wrong tells of faults")
+		t.Error("a port at which nothing went wrong reports faults")
 	}
 }
 

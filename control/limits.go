@@ -19,7 +19,7 @@ import (
 	"gswitch/vswitch"
 )
 
-// ListLimits tells what is bounded, how much of it is in use, and how often
+// ListLimits says what is bounded, how much of it is in use, and how often
 // something was refused.
 func (s *server) ListLimits(_ context.Context, r *api.ListRequest) (*api.Limits, error) {
 	if err := s.d.known(r.Switch, r.Port); err != nil {

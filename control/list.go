@@ -173,7 +173,7 @@ func LinkOf(links []dataplane.PortStats) *api.Port {
 	return m
 }
 
-// fillLink tells what lies below a port.
+// fillLink says what lies below a port.
 func fillLink(m *api.Port, links []dataplane.PortStats, now, before *dataplane.PortCounters) {
 	m.State = "down: not open"
 	for i := range links {

@@ -98,7 +98,7 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &logHandler{h.Handler.WithGroup(name), h.logRoom}
 }
 
-// limit tells of the last whole second.
+// limit reports the last whole second.
 func (l *logRoom) limit() *api.Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -85,7 +85,7 @@ func (m *made) numbers() map[string]int {
 	return numbers
 }
 
-// record puts a recorder around the node of a switch. running tells that it has been
+// record puts a recorder around the node of a switch. running says that it has been
 // stepped: then the record begins with an image of it.
 func (d *Daemon) record(u *unit, s *config.Switch, o Recorder, running bool) error {
 	if err := recordable(u); err != nil {
@@ -126,7 +126,7 @@ func recordable(u *unit) error {
 	return nil
 }
 
-// header tells what the switch of a unit is as it is now.
+// header says what the switch of a unit is as it is now.
 func (d *Daemon) header(u *unit, s *config.Switch) replay.Header {
 	pool := d.engine.Worker(u.workers[0]).Pool()
 	m := madeFrom(d.document(s), s, u.numbers)
@@ -166,7 +166,7 @@ func (d *Daemon) endRecording(u *unit) error {
 // keptRecords is how many records that ended are listed.
 const keptRecords = 16
 
-// Recording tells of a record.
+// Recording reports a record.
 type Recording struct {
 	Switch, File string
 	On           bool

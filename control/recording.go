@@ -88,7 +88,7 @@ func (r *Record) fileName(at time.Time) string {
 	return filepath.Join(r.of.Dir, fmt.Sprintf("%s-%s.grec", r.of.Name, at.UTC().Format("20060102T150405.000Z")))
 }
 
-// StartRecord puts a recorder around a node. running tells that the node has been
+// StartRecord puts a recorder around a node. running says that the node has been
 // stepped: then the record begins with an image of it.
 func StartRecord(of Subject, o Recorder, running bool) (*Record, error) {
 	if o.Last > 0 && o.Last < leastKept {
@@ -225,7 +225,7 @@ func (r *Record) write() {
 			}
 		}
 		if ask.done != nil {
-			ask.done <- r.keepFile(ask.why) // status tells of err
+			ask.done <- r.keepFile(ask.why) // status reports err
 		}
 		if err != nil {
 			r.early(err.Error())
@@ -332,7 +332,7 @@ func (r *Record) Save(why string) error {
 	case r.save <- s:
 		return <-s.done
 	case <-r.done:
-		return nil // status tells why it ended
+		return nil // status says why it ended
 	}
 }
 
@@ -386,7 +386,7 @@ func (r *Record) endedEarly() bool {
 	return why != nil && *why != stopped
 }
 
-// Status tells of the files of what was kept, and of the recording.
+// Status reports the files of what was kept, and of the recording.
 func (r *Record) Status() []Recording {
 	s := Recording{Switch: r.of.Name, File: r.file, Start: r.start, Stats: *r.stats.Load(), On: true}
 	if why := r.ended.Load(); why != nil {

@@ -15,7 +15,7 @@ func Prepare(log *slog.Logger, what func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			log.Error("preparing a configuration", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			err = fmt.Errorf("a fault of this program while it looked at the configuration (%v); nothing has changed, and the log tells where: please report it", r)
+			err = fmt.Errorf("a fault of this program while it looked at the configuration (%v); nothing has changed, and the log says where: please report it", r)
 		}
 	}()
 	return what()

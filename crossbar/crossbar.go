@@ -316,7 +316,7 @@ func (x *Crossbar) offer(in *input) {
 	}
 }
 
-// Leave tells that a frame which crossed left its egress queue, or was dropped
+// Leave says that a frame which crossed left its egress queue, or was dropped
 // there.
 func (x *Crossbar) Leave(now frame.Time, m *frame.Meta) {
 	j := m.OutPort % MaxPorts

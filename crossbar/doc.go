@@ -22,6 +22,6 @@
 // below. Inside a class nothing overtakes: there are no virtual output queues.
 //
 // The owner hands in what was forwarded (Arrive), takes out what has crossed
-// (Next) and tells what left the egress queue (Leave). Time is an argument and
+// (Next) and says what left the egress queue (Leave). Time is an argument and
 // never decreases; a Crossbar is used by one goroutine.
 package crossbar

@@ -15,7 +15,7 @@ import (
 	"gswitch/dataplane/xsk"
 )
 
-// Carries tells what this machine would lose if a port took an interface over,
+// Carries says what this machine would lose if a port took an interface over,
 // in words that follow "it": "" if nothing is known. Looked for are loopback,
 // default routes and, in the namespace of the process, the way to whom the
 // session of SSH is with that started it.

@@ -144,7 +144,7 @@ type PortSpec struct {
 	// Timing says that the node has a clock that is kept by PTP (IEEE 1588) at this
 	// port. XDP: what arrives bears Meta.Stamp, the instant at which the kernel ran
 	// the program for it, where the driver has room for that, or the one at which the
-	// hardware saw it, where the driver tells that (NICClock). What leaves has the time
+	// hardware saw it, where the driver says that (NICClock). What leaves has the time
 	// that it took from the instant that the node wrote into it to the device in its
 	// correction, as of a transparent clock.
 	Timing bool

@@ -164,7 +164,7 @@ func (e *Engine) AddNode(worker int, n frame.Node) error {
 }
 
 // RemoveNode takes a node off its worker, after its ports. If it is a Flusher
-// it is told to free what it holds.
+// it is asked to free what it holds.
 func (e *Engine) RemoveNode(worker int, n frame.Node) error {
 	w, err := e.worker(worker)
 	if err != nil {

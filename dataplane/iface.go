@@ -348,7 +348,7 @@ func (i *iface) linkState(e *Engine) string {
 	return ""
 }
 
-// follow tells the nodes when the link changes. why is empty if it is up.
+// follow notifies the nodes when the link changes. why is empty if it is up.
 func (e *Engine) follow(i *iface, why string) {
 	for _, p := range i.ports {
 		switch {

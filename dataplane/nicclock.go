@@ -21,7 +21,7 @@ type NICClock struct {
 var ErrNoNICClock = errors.New("no clock of the hardware")
 
 // FindNICClock returns that of an interface of this network namespace, as its driver
-// tells of it (ETHTOOL_GET_TS_INFO).
+// reports it (ETHTOOL_GET_TS_INFO).
 func FindNICClock(name string) (*NICClock, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -246,7 +246,7 @@ func (e *Engine) removePort(p *Port) error {
 	return err
 }
 
-// bringUp puts a device below a port and tells its node that the link is up.
+// bringUp puts a device below a port and notifies its node that the link is up.
 func (e *Engine) bringUp(p *Port, d device) error {
 	err := p.worker.Do(func(now frame.Time) {
 		// Chunks first: what arrives from now on finds them.
@@ -262,7 +262,7 @@ func (e *Engine) bringUp(p *Port, d device) error {
 }
 
 // takeDown takes the device from below a port, frees what was on its way to
-// it and tells the node that the link is down. It returns the device, which
+// it and notifies the node that the link is down. It returns the device, which
 // the worker no longer touches.
 func (e *Engine) takeDown(p *Port, why string) (d device) {
 	p.up, p.state = false, "down: "+why

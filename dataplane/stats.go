@@ -125,7 +125,7 @@ type PortStats struct {
 	PortCounters
 }
 
-// GCStats tell of the garbage collector of the process, which the forwarding
+// GCStats report the garbage collector of the process, which the forwarding
 // path should never make work.
 type GCStats struct {
 	Cycles    uint64

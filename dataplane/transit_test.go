@@ -80,7 +80,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// What has gone before it is asked for cannot be told from what comes later.
+// What has gone before it is asked for cannot be distinguished from what comes later.
 func TestMeasureFromTheStart(t *testing.T) {
 	x := newFaultyWire(t, PortSpec{})
 	if err := x.e.Start(); err != nil {

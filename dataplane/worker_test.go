@@ -82,7 +82,7 @@ func TestStopEndsEverything(t *testing.T) {
 		}
 	}
 	for runtime.NumGoroutine() > before {
-		pause() // those that Stop has told to end are on their way
+		pause() // those that Stop has asked to end are on their way
 	}
 }
 

@@ -168,7 +168,7 @@ func (im *image) try(t *testing.T, binary string) {
 		}
 	}
 	if out, err := run("--help"); err != nil || !strings.Contains(out, im.cmd[0]) {
-		t.Errorf("--help in an empty root: %v, must tell of %q\n%s", err, im.cmd[0], out)
+		t.Errorf("--help in an empty root: %v, must report %q\n%s", err, im.cmd[0], out)
 	}
 	if out, err := run("--version"); err != nil || !strings.Contains(out, "v9.9.9-test") {
 		t.Errorf("--version in an empty root: %v\n%s", err, out)

@@ -31,7 +31,7 @@ func startPrometheus(t *testing.T, n *lab) *promServer {
 	doc["global"] = map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
 	for _, s := range doc["scrape_configs"].([]any) {
 		switch job := s.(map[string]any); job["job_name"] {
-		case "gswitch": // the lab's is told by a file, as the comment there says
+		case "gswitch": // the lab's is reported by a file, as the comment there says
 			job["static_configs"] = []any{}
 		case "ghost":
 			job["static_configs"] = []any{map[string]any{"targets": n.ghostMetrics}}

@@ -76,7 +76,7 @@ func TestReplay(t *testing.T) {
 }
 
 // Losses of acknowledgements and losses of data are two records, each replayed
-// exactly, although TCP's own numbers do not tell them apart.
+// exactly, although TCP's own numbers do not distinguish them.
 func TestWhichWasLost(t *testing.T) {
 	var timeouts [2]uint64
 	for from := range 2 {

@@ -15,7 +15,7 @@ const (
 	RTO          Cause = iota // data was lost, and the timer found it
 	TailDrop                  // the same, and nothing behind it arrived that could have told
 	ACKDrop                   // the timer ran out although data arrived: acknowledgements were lost
-	FastRecovery              // acknowledgements told of a loss
+	FastRecovery              // acknowledgements reported a loss
 	LateRecovery              // they did so long after the third
 	DelayedACK                // an acknowledgement was held back while data waited for it
 	ZeroWindow                // the receiver's window held the sender back

@@ -7,7 +7,7 @@ import (
 	"gswitch/tcp"
 )
 
-// Observed is what can be told of a connection from packets that somebody captured. It is
+// Observed is what can be known of a connection from packets that somebody captured. It is
 // an analysis, not a replay: what its ends knew when they sent is not in packets.
 type Observed struct {
 	Ends     [2]netip.AddrPort // the first is the one whose packet was seen first

@@ -106,7 +106,7 @@ func TestFaultsOnRealFrames(t *testing.T) {
 	}
 	for reason, k := range lost {
 		if got := d.drops()[reason]; got != k {
-			t.Errorf("show drops tells of %d under %s, want %d", got, reason, k)
+			t.Errorf("show drops reports %d under %s, want %d", got, reason, k)
 		}
 	}
 	if out := d.do("show", "ports", "d1"); !strings.Contains(out, "{loss: 1%, corrupt: 0.5%, duplicate: 0.5%, jitter: 20us, seed: 7}") || !strings.Contains(out, fmt.Sprintf("link-loss %d", lost["link-loss"])) {

@@ -10,7 +10,7 @@ import (
 	"gswitch/wire"
 )
 
-// show limits tells whose addresses fill a table, and how many were refused; so
+// show limits says whose addresses fill a table, and how many were refused; so
 // does ghost of its sessions.
 func TestShowLimits(t *testing.T) {
 	l := newLab(t, 3, labOptions{})

@@ -98,7 +98,7 @@ until: done
 expect: [flows_unfinished_total == 0, drops_total == 0, deadlocks_total == 0]
 `
 
-// Each process tells what its own switches remember of pauses and what waits in
+// Each process says what its own switches remember of pauses and what waits in
 // them; together they say where congestion began, and that nothing is locked.
 func TestProcessesPauses(t *testing.T) {
 	for _, division := range []string{"hosts", "each"} {

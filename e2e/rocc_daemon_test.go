@@ -38,7 +38,7 @@ func roccNet(t *testing.T, s ghostScale) (l *lab, sw, hosts *daemon) {
 	return l, sw, hosts
 }
 
-// congestionPoint is what show rocc tells of a port.
+// congestionPoint is what show rocc reports of a port.
 type congestionPoint struct {
 	FairRate, Bytes, Flows, Updates, Cuts, Notices, Unsent, UntrackedFrames uint64
 }
@@ -184,7 +184,7 @@ func TestRoCCDaemons(t *testing.T) {
 }
 
 // stalls watches how late a process wakes up here until the function that it
-// returns is called, which tells what share of the time it lost beyond what is
+// returns is called, which says what share of the time it lost beyond what is
 // made up for.
 func stalls(madeUp time.Duration) func() float64 {
 	end, share := make(chan struct{}), make(chan float64)

@@ -127,7 +127,7 @@ func runLiveFrom(t *testing.T, file string, least int, more ...string) (*results
 			if limit := time.Duration(g.Bound * g.Scale * 1e9); late < limit {
 				t.Fatalf("this machine wakes up within %v, and yet the run was not valid with a bound of %v:\n%s", late, limit, out)
 			}
-			t.Skipf("this machine is late by %v: nothing can be told in real time", late)
+			t.Skipf("this machine is late by %v: nothing can be known in real time", late)
 		case err != nil || wrong != nil:
 			t.Fatalf("gfabric %s: %v, %v\n%s", strings.Join(args, " "), err, wrong, out)
 		}
@@ -166,7 +166,7 @@ func checkInvalid(t *testing.T, f *results.File, out string) {
 	}
 }
 
-// checkTiming holds what every run on real frames tells of itself.
+// checkTiming holds what every run on real frames reports of itself.
 func checkTiming(t *testing.T, f *results.File, nodes int, T float64) {
 	t.Helper()
 	for i := range f.Runs {
@@ -195,7 +195,7 @@ func checkTiming(t *testing.T, f *results.File, nodes int, T float64) {
 }
 
 // Two hosts and a switch on real frames: all arrives, at the speed of the
-// emulated link, and the report tells how well time was kept. Finished results
+// emulated link, and the report says how well time was kept. Finished results
 // are not run again, and virtual time and real frames can be compared.
 func TestScenarioTwoHosts(t *testing.T) {
 	file := aScenario(t, "two", twoHosts)

@@ -36,7 +36,7 @@ type compared struct {
 	} `json:"bump"`
 }
 
-// requests is what is told of their times.
+// requests is what is notified of their times.
 type requests struct {
 	Count int     `json:"count"`
 	P50   float64 `json:"p50_us"`

@@ -20,7 +20,7 @@ import (
 // wallClock is a wall clock of its own for the programs that it starts: their
 // readings of CLOCK_REALTIME are answered here (seccomp_unotify(2)), so that it
 // can be set under them while the machine's goes on. They read it by system
-// calls, since they are not told of the kernel's page of clocks (vdso(7)).
+// calls, since they are not reported the kernel's page of clocks (vdso(7)).
 type wallClock struct {
 	offset atomic.Int64  // nanoseconds by which it is ahead of the machine's
 	read   atomic.Uint64 // how often
@@ -112,7 +112,7 @@ func (w *wallClock) launch(t testing.TB, program, socket string, args ...string)
 
 // hideClockPage waits until a process that has just been started, and is traced
 // by this thread, becomes another program, takes the address of the page of
-// clocks out of what the kernel tells the program at its start (getauxval(3)),
+// clocks out of what the kernel notifies the program at its start (getauxval(3)),
 // and lets it go.
 func hideClockPage(pid int) error {
 	var status unix.WaitStatus

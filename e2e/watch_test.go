@@ -15,7 +15,7 @@ import (
 	"gswitch/wire"
 )
 
-// A router that is told to watch, while frames pass, copies each end of a kernel's
+// A router that is asked to watch, while frames pass, copies each end of a kernel's
 // connection and what it drops itself to a collector. Wireshark sees the originals,
 // and as many copies come as the router says.
 func TestWatch(t *testing.T) {

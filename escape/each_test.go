@@ -7,7 +7,7 @@ import (
 	"gswitch/wire"
 )
 
-// Each tells of the flows that may get tokens, as they were noted last; one that
+// Each reports the flows that may get tokens, as they were noted last; one that
 // left for another port is none of them until it comes back.
 func TestEachKnownFlow(t *testing.T) {
 	e := escape.NewEgress(escape.Default())

@@ -12,7 +12,7 @@ type Counter struct {
 	Name   string   // as it is exported, without the prefix of the exporter
 	Help   string   // one sentence
 	Labels []string // besides those of the place: switch and port, or host
-	Values []string // of the last label, where it tells kinds of what is counted apart
+	Values []string // of the last label, where it distinguishes kinds of what is counted
 	Gauge  bool     // a measure, which may fall
 	// Was is what Name was in the last version: both are told for one version.
 	Was string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// kindOf belongs to a program, and is told apart by where it lies.
+// kindOf belongs to a program, and is distinguished by where it lies.
 type kindOf struct{ name string }
 
 var knownKinds = []*kindOf{{"one"}, {"two"}}

@@ -23,7 +23,7 @@ type Node interface {
 	// is work already, Never if there is none.
 	Wake(now Time) Time
 
-	// SetLink tells that the link of a port came up or went down. Frames
+	// SetLink says that the link of a port came up or went down. Frames
 	// queued for a port that goes down are dropped and counted.
 	SetLink(now Time, port uint16, up bool)
 }
@@ -56,7 +56,7 @@ type Stepper interface {
 type Expecter interface {
 	Stepper
 
-	// Expect tells that Receive will be called with r at a port.
+	// Expect says that Receive will be called with r at a port.
 	Expect(port uint16, r Ref)
 }
 
@@ -65,7 +65,7 @@ type Expecter interface {
 // that steps the node carries it out between two steps.
 type Command interface {
 	// Do makes the change. What can be refused was refused when the command was
-	// made, or is told by a field of the command afterwards.
+	// made, or is reported by a field of the command afterwards.
 	Do(now Time)
 
 	// Encode appends the command to b, in a form that stays the same from

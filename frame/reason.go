@@ -59,7 +59,7 @@ const (
 	ACLDrop
 	Policed
 	StormControl
-	NoticeAtEdge    // a host behind the port tells what only switches tell senders
+	NoticeAtEdge    // a host behind the port says what only switches tell senders
 	TelemetryAtEdge // a host behind the port filled telemetry in that only switches fill in
 	OwnShare        // the switch's own frames have had their share of the link, or are about the congestion of that very link
 

@@ -67,7 +67,7 @@ type Config struct {
 	// MarkAbove sets the congestion mark on data frames of a class that leave
 	// while more than so many bytes of that class and those above wait for the
 	// host's own link; 0: never. What waits is what windows have let go. In a
-	// network that loses nothing this tells of congestion that has come back to
+	// network that loses nothing this reports congestion that has come back to
 	// the source (DeTail, section 4.2).
 	MarkAbove uint32
 	// QuenchAfter counts a class as quenched that the neighbour pauses for
@@ -108,7 +108,7 @@ type Config struct {
 	RandomNumbers bool
 }
 
-// CNPConfig says how a receiver tells of congestion marks.
+// CNPConfig says how a receiver reports congestion marks.
 type CNPConfig struct {
 	Frames   bool       // by RoCEv2 congestion notification packets; false: by the BECN bit of acknowledgements
 	Interval frame.Time // of Frames: at most one per queue pair in this time; 0 = 50 us (DCQCN, table 2)

@@ -42,10 +42,10 @@ type Feature struct {
 	// Unimaged is why no image of a host that has the feature can be taken; empty: one can.
 	Unimaged string
 
-	// Daemons tells that the section stands in documents of daemons alone: a scenario
+	// Daemons says that the section stands in documents of daemons alone: a scenario
 	// turns the feature on in another way, for all nodes together.
 	Daemons bool
-	// Stamps tells that the feature wants frames of PTP to bear Meta.Stamp.
+	// Stamps says that the feature wants frames of PTP to bear Meta.Stamp.
 	Stamps bool
 	// Before is how many bytes Instance.Leaves puts before a frame at most.
 	Before int
@@ -109,7 +109,7 @@ type Instance struct {
 	Leaves func(t frame.Time, r frame.Ref)
 	// Ready returns the classes of which Next may have a frame, and Next the next
 	// one of given classes, or Nil. They are asked when the link is free: of a class
-	// the frames leave in turn with data of queue pairs. NIC.Offer tells that there
+	// the frames leave in turn with data of queue pairs. NIC.Offer says that there
 	// is something, where no other function of the Instance was called.
 	Ready func() uint8
 	Next  func(now frame.Time, classes uint8) frame.Ref
@@ -117,7 +117,7 @@ type Instance struct {
 	// frame.Never if nothing is. It may be called early. NIC.Arm has it called
 	// earlier than it said.
 	Advance func(now frame.Time) frame.Time
-	// Link is told that the link went up or down.
+	// Link is notified that the link went up or down.
 	Link func(now frame.Time, up bool)
 	// Read calls emit with what was counted, by the index in Feature.Counters.
 	Read func(emit func(counter int, value float64, labels ...string))

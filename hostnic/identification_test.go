@@ -9,7 +9,7 @@ import (
 
 // Whatever a host sends between one pair of addresses and ports, data, replies,
 // read responses and congestion notifications, no identification comes twice
-// within 65,536 frames: a loss detector that tells packets apart by it must not
+// within 65,536 frames: a loss detector that distinguishes packets by it must not
 // take two acknowledgements for one.
 func TestIdentificationsCount(t *testing.T) {
 	for name, build := range map[string]func() *pair{

@@ -144,7 +144,7 @@ func (m *messages) find(seq uint64) *message {
 const maxWrite = 1 << 31
 
 // SendMessage posts a message on a queue pair: an RDMA Send of any length,
-// also 0, or with QPConfig.Writes an RDMA Write of at most 2 GiB. Its end is told by a completion with the given id.
+// also 0, or with QPConfig.Writes an RDMA Write of at most 2 GiB. Its end is reported by a completion with the given id.
 func (n *NIC) SendMessage(now frame.Time, qpn uint32, bytes uint64, id uint64) error {
 	return n.post(now, qpn, bytes, nil, id)
 }

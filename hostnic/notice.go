@@ -14,7 +14,7 @@ import (
 // congestion control is the reaction point.
 
 // reactionPoints are the connected queue pairs whose congestion control takes
-// notices, by the source port of their frames. Switches tell flows apart by
+// notices, by the source port of their frames. Switches distinguish flows by
 // addresses and ports: queue pairs that share those are one flow there, of which
 // one frame is quoted, and all of them must react.
 type reactionPoints struct {

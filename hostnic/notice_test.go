@@ -235,7 +235,7 @@ func TestNoticesReachAllOfAFlow(t *testing.T) {
 }
 
 // Telemetry stands between UDP and the number of the queue pair, beyond what a
-// notice quotes: the ports tell whose frame it was.
+// notice quotes: the ports say whose frame it was.
 func TestNoticesOfFramesWithTelemetry(t *testing.T) {
 	// Somebody watches the algorithm of each: that hides from switches nothing.
 	watch := func(env *cc.Env) cc.Algorithm { return watchedCC{factory(t, "rocc", nil)(env)} }

@@ -77,7 +77,7 @@ type QPStats struct {
 	TxFrames, TxBytes uint64 // data frames; payload bytes, what was sent again included
 	RxFrames, RxBytes uint64 // data frames delivered; payload bytes
 	Acks, Naks        uint64 // received
-	CEs               uint64 // acknowledgements that told of a congestion mark
+	CEs               uint64 // acknowledgements that reported a congestion mark
 	CNPs              uint64 // congestion notifications received
 	Losses            uint64 // recoveries that a NAK began
 	Timeouts          uint64
@@ -87,7 +87,7 @@ type QPStats struct {
 
 // nextID returns the identification of the next IPv4 header. Data and replies
 // count together, and so do requests and read responses: those that share
-// addresses and ports are told apart by it (RFC 6864 section 4.1).
+// addresses and ports are distinguished by it (RFC 6864 section 4.1).
 func (q *queuePair) nextID() uint16 {
 	if q.owner != nil {
 		q = q.owner

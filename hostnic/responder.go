@@ -59,7 +59,7 @@ type responder struct {
 	rq      receiveQueue
 
 	// The message under way, where packets come in order and only the first
-	// tells what it is about.
+	// says what it is about.
 	busy  bool
 	now   family
 	begin uint64

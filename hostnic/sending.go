@@ -14,7 +14,7 @@ type sending struct {
 	turn  bool // data of the same class has gone first
 }
 
-// Offer tells that features were given something to send at now, other than by
+// Offer says that features were given something to send at now, other than by
 // their stages: by a program.
 func (n *NIC) Offer(now frame.Time) {
 	for i := range n.sources {

@@ -89,6 +89,6 @@ func TestCNPInterval(t *testing.T) {
 	must(t, p2.a.SendMessage(0, qa, 10_000, 0))
 	p2.run(frame.Millisecond)
 	if v, _ := p2.a.QP(qa); v.Stats.CEs != 10 || p2.b.Counts().BECNs != 10 {
-		t.Errorf("%d acknowledgements told of 10 marks", v.Stats.CEs)
+		t.Errorf("%d acknowledgements reported 10 marks", v.Stats.CEs)
 	}
 }

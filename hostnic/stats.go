@@ -31,7 +31,7 @@ type Counts struct {
 	AcksSent, NaksSent         uint64
 	AcksReceived, NaksReceived uint64
 	CEMarked                   uint64 // data frames received with a congestion mark
-	BECNs                      uint64 // acknowledgements sent that tell of one
+	BECNs                      uint64 // acknowledgements sent that report one
 	CNPsSent, CNPsReceived     uint64
 	Notices, NoticesUnknown    uint64 // of congestion points that reaction points took; those that concern none
 	EchoesCut                  uint64 // acknowledgements without the telemetry that did not fit

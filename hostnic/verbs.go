@@ -51,7 +51,7 @@ type verbs struct {
 func (n *NIC) Memory() *Memory { return &n.memory }
 
 // Post queues an RDMA operation on a queue pair that was opened with
-// QPConfig.Verbs. Its end is told by a completion; completions come in the
+// QPConfig.Verbs. Its end is reported by a completion; completions come in the
 // order of posting.
 func (n *NIC) Post(now frame.Time, qpn uint32, wr *WorkRequest) error {
 	q, err := n.verbsOf(qpn)
@@ -274,7 +274,7 @@ func (n *NIC) issue(now frame.Time, q *queuePair) {
 	}
 }
 
-// finish tells of the work that is done, and issues what waited for it.
+// finish reports the work that is done, and issues what waited for it.
 func (n *NIC) finish(now frame.Time, q *queuePair) {
 	for w := q.verbs.req.complete(); w != nil; w = q.verbs.req.complete() {
 		n.workDone(now, q, w, StatusOK)

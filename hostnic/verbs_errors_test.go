@@ -13,7 +13,7 @@ import (
 // bthAt is where the BTH stands in these frames: Ethernet, IPv4, UDP.
 const bthAt = wire.EthernetLen + wire.IPv4Len + wire.UDPLen
 
-// Without a receive request the sender is told to wait, goes back and goes
+// Without a receive request the sender is asked to wait, goes back and goes
 // on once there is one.
 func TestNotReadyGoesBack(t *testing.T) {
 	for _, mode := range verbsModes {

@@ -171,7 +171,7 @@ func (n *NIC) response(now frame.Time, q *queuePair, p *packet) transport.Verdic
 	return v
 }
 
-// received tells of the receive requests that were consumed, and queues the
+// received reports the receive requests that were consumed, and queues the
 // responses that became due.
 func (n *NIC) received(now frame.Time, q *queuePair) {
 	rsp := &q.verbs.rsp

@@ -24,7 +24,7 @@ const (
 	atomicResponse
 )
 
-// operation tells what an opcode says of its packet.
+// operation says what an opcode says of its packet.
 type operation struct {
 	family      family
 	first, last bool

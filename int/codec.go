@@ -142,7 +142,7 @@ func (c *Codec) FullLen(switches int) int {
 	return n
 }
 
-// Range tells where the format's counters wrap; zero without telemetry.
+// Range says where the format's counters wrap; zero without telemetry.
 func (c *Codec) Range() Range {
 	switch c.mode {
 	case HPCC, HPCCGrow:

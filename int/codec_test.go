@@ -230,7 +230,7 @@ func hops(p *inband.Path) (b []byte) {
 	return b
 }
 
-// INT-MD's path identifier tells paths apart that differ in a node, a port or
+// INT-MD's path identifier distinguishes paths that differ in a node, a port or
 // their number, and cancels nothing.
 func TestMDPathIdentifier(t *testing.T) {
 	codec := inband.NewCodec(inband.INTMD, nil)

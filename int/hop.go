@@ -29,7 +29,7 @@ type Hop struct {
 	Q  uint64 // bytes left in the queue when the frame departed
 }
 
-// Range tells where the counters of a format wrap; both are powers of two.
+// Range says where the counters of a format wrap; both are powers of two.
 type Range struct {
 	TS uint64 // ns
 	Tx uint64 // bytes

@@ -140,7 +140,7 @@ func (p *Profile) codes() int {
 	return 16
 }
 
-// Range tells where the record's counters wrap.
+// Range says where the record's counters wrap.
 func (p *Profile) Range() Range {
 	return Range{TS: 1 << (tsBits + p.TSShift), Tx: 1 << (txBits + p.TxShift)}
 }

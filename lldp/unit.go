@@ -46,7 +46,7 @@ const (
 	Router Capabilities = 1 << 4
 )
 
-// Unit is what a frame tells of its sender.
+// Unit is what a frame reports of its sender.
 type Unit struct {
 	Src           wire.MAC
 	Chassis, Port ID

@@ -10,7 +10,7 @@ import (
 )
 
 // EtherType is that of probes, of Ethernet's Configuration Testing Protocol (Ethernet V2.0 section 8). They are replies
-// of it, which stations take and nobody answers; a text tells whose.
+// of it, which stations take and nobody answers; a text says whose.
 const EtherType uint16 = 0x9000
 
 // Group is the address of probes, a locally administered one that bridges flood: a loop may go through bridges that

@@ -95,7 +95,7 @@ func roce(op uint8, psn, length uint32, payload int) ([]byte, frame.Meta) {
 	return b, m
 }
 
-// An RDMA write tells of how many bytes it is: each packet of 3 MB in packets of
+// An RDMA write reports how many bytes it is: each packet of 3 MB in packets of
 // 1460 has 2055 s, or 1 s less with each, also when it is sent again, and where
 // sequence numbers begin anew.
 func TestSizeAndRemaining(t *testing.T) {

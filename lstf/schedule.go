@@ -68,7 +68,7 @@ func (s *Schedule) grow() {
 	}
 }
 
-// Key tells packets of a schedule apart: by addresses, ports and, of RoCEv2, the
+// Key distinguishes packets of a schedule: by addresses, ports and, of RoCEv2, the
 // queue pair, the sequence number and the opcode. It is never 0. b are the first
 // bytes of the packet.
 func Key(m *frame.Meta, b []byte) uint64 {

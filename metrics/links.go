@@ -26,7 +26,7 @@ func (e emitter) links(sw string, p *Port) {
 	}
 }
 
-// faults tells what went wrong at a port because somebody asked for it. Ports
+// faults says what went wrong at a port because somebody asked for it. Ports
 // at which nothing ever did have no such counters.
 func (e emitter) faults(f *dataplane.FaultCounters, sw, port string) {
 	for i, n := range f.Lost[1:] {
@@ -39,7 +39,7 @@ func (e emitter) faults(f *dataplane.FaultCounters, sw, port string) {
 	e.count(faultFrames, f.Uncopied, sw, port, "uncopied")
 }
 
-// link tells of the sockets of a port.
+// link reports the sockets of a port.
 func (e emitter) link(node, port string, l *dataplane.PortStats, worker string) {
 	labels := []string{node, port, worker}
 	e.count(xskKicks, l.Kicks, labels...)

@@ -2,7 +2,7 @@ package metrics
 
 import "gswitch/pipeline"
 
-// paths tells how frames chose among next hops. A class appears with its first
+// paths says how frames chose among next hops. A class appears with its first
 // frame.
 func (e emitter) paths(s *Switch) {
 	c := &s.Paths

@@ -34,7 +34,7 @@ type Source struct {
 	OnlyUsed bool
 }
 
-// ConfigState tells of the configuration in force.
+// ConfigState reports the configuration in force.
 type ConfigState struct {
 	Generation    uint64
 	ReloadSuccess bool      // of the last attempt
@@ -201,7 +201,7 @@ func (u Unit) read(s *Switch) {
 	}
 }
 
-// measured enters what a worker tells of a feature.
+// measured enters what a worker reports of a feature.
 func (s *Switch) measured(f *vswitch.Feature, counter int, port uint16, value float64, labels ...string) {
 	for i := range s.Ports {
 		if p := &s.Ports[i]; p.Number == port {

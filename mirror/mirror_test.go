@@ -242,7 +242,7 @@ func TestCopyVector(t *testing.T) {
 	}
 }
 
-// Wireshark sees the original in each format, and what the copy tells of it.
+// Wireshark sees the original in each format, and what the copy reports of it.
 func TestTsharkDissectsCopies(t *testing.T) {
 	orig := wt.Frame(eth, wt.IPv4("10.0.1.2", "10.0.9.2"), tcp(wire.TCPSyn, 40000, 80), wt.Zeros(300))
 	var frames [][]byte
@@ -417,7 +417,7 @@ func TestTraces(t *testing.T) {
 	if first.Gaps != 1 || first.Missing[station(0)] != 1 {
 		t.Errorf("%+v", first)
 	}
-	// A switch tells of its drop before and after the copies of its arrival came.
+	// A switch reports its drop before and after the copies of its arrival came.
 	end := at(1, 63, station(0))
 	end.Reason = frame.NoRoute
 	for _, hops := range [][]Hop{{at(0, 64, host), at(1, 63, station(0)), end}, {end}} {

@@ -73,7 +73,7 @@ func (s *Session) Validate() error {
 	return nil
 }
 
-// Info is what a copy tells of its original besides its bytes.
+// Info is what a copy reports of its original besides its bytes.
 type Info struct {
 	At     frame.Time // arrival, in synchronised time where there is any
 	Port   uint16

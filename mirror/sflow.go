@@ -40,7 +40,7 @@ const (
 	statusAdmin, oper = 1, 2
 )
 
-// Sample is what a flow sample tells of its packet and of how it was taken.
+// Sample is what a flow sample reports of its packet and of how it was taken.
 type Sample struct {
 	Port     uint16 // by which it came, from 0: the interface is one more
 	Sequence uint32 // of the port's samples
@@ -82,8 +82,8 @@ func (g *Samples) Fits(packet []byte) bool {
 	return g.n < MostSamples && g.end+sflowSample+padded(min(len(packet), g.snap)) <= g.limit
 }
 
-// Interface is what a counters sample tells of a port. Frames of all kinds count as
-// unicast: switches do not tell groups apart.
+// Interface is what a counters sample reports of a port. Frames of all kinds count as
+// unicast: switches do not distinguish groups.
 type Interface struct {
 	Port                    uint16
 	Sequence                uint32 // of the port's counters samples

@@ -216,7 +216,7 @@ func (t *Traces) Hops() int { return t.hops }
 const IdleTime = frame.Second
 
 // What a trace is at most. A packet comes by 255 hops before its time to live ends,
-// and each may be told of twice, in a tunnel and outside.
+// and each may be notified of twice, in a tunnel and outside.
 const (
 	mostHops = 512
 	// OldestTrace is for how long copies of one packet may come. Packets with one
@@ -305,7 +305,7 @@ func (t *Traces) remove(tr *Trace) {
 	tr.newer, tr.earlier = nil, nil
 }
 
-// dropped takes what a switch tells of a packet that it dropped, which is no hop of
+// dropped takes what a switch reports of a packet that it dropped, which is no hop of
 // its own.
 func (t *Traces) dropped(now frame.Time, tr *Trace, k Key, h Hop) {
 	if tr == nil {

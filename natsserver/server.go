@@ -153,7 +153,7 @@ func (s *Server) Connect() (*nats.Conn, error) {
 }
 
 // natsLog gives the server's messages to a logger: what is ordinary only where
-// details are wanted. It is the one way in which a server tells that a stream cannot be
+// details are wanted. It is the one way in which a server says that a stream cannot be
 // written any more.
 type natsLog struct {
 	log    *slog.Logger

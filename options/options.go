@@ -41,10 +41,10 @@ type Param struct {
 	Choices []string `json:"choices,omitempty"`
 }
 
-// Rule tells whether the default depends on the queue pair's surroundings.
+// Rule says whether the default depends on the queue pair's surroundings.
 func (p *Param) Rule() bool { return strings.HasPrefix(p.Default, "=") }
 
-// Check tells what is wrong with a description.
+// Check says what is wrong with a description.
 func (p *Param) Check() error {
 	if p.Name == "" || p.Doc == "" || p.Source == "" {
 		return fmt.Errorf("option %q lacks a name, a description or a source", p.Name)
@@ -184,7 +184,7 @@ func (v *Values) get(name string) (float64, *Param) {
 	panic("option " + name + " is read but not described")
 }
 
-// Set tells whether the option has a value; if not, its rule applies.
+// Set says whether the option has a value; if not, its rule applies.
 func (v *Values) Set(name string) bool { f, _ := v.get(name); return !math.IsNaN(f) }
 
 // Float returns an option in base units (bit/s, bytes, ns), NaN where its rule applies.

@@ -18,7 +18,7 @@
 // not paused it for Restore. Frames that arrive in between can make it wait
 // again: storms are judged by what the neighbour asks, not by what we obey.
 //
-// The other way round, a neighbour that goes on after it was told to pause is
+// The other way round, a neighbour that goes on after it was asked to pause is
 // told again, and in the end reported as unresponsive: see ViolationLimit.
 //
 // Time is an argument; a Port is used by one goroutine with time never

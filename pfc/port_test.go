@@ -334,7 +334,7 @@ func TestValidate(t *testing.T) {
 }
 
 // Two ports that receive from each other, with random requests: each follows exactly what
-// the other was last told to want, and long pauses never lapse.
+// the other was last asked to want, and long pauses never lapse.
 func TestPairProperty(t *testing.T) {
 	for seed := uint64(0); seed < 100; seed++ {
 		rng := frame.NewRand(seed)

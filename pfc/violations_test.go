@@ -66,7 +66,7 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// listenUntil steps a port that tells its neighbour to pause class 3, with so
+// listenUntil steps a port that asks its neighbour to pause class 3, with so
 // many frames of the class in each microsecond, and returns when it proved to
 // be unresponsive.
 func listenUntil(p *Port, end frame.Time, came func(now frame.Time) uint64) (unresponsive frame.Time, told []frame.Time) {

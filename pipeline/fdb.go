@@ -282,7 +282,7 @@ func (b *fdbBucket) claim() int {
 	return -1
 }
 
-// dedupe frees all live slots of key but the first, and tells whether there
+// dedupe frees all live slots of key but the first, and says whether there
 // was more than one.
 func (f *FDB) dedupe(key uint64) LearnResult {
 	b, c := f.pair(key)

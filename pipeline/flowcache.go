@@ -21,7 +21,7 @@ type FlowCache struct {
 
 const flowWays = 4
 
-// flowSet is one cache line that tells which way may hold a key.
+// flowSet is one cache line that says which way may hold a key.
 type flowSet struct {
 	mark [flowWays]uint64 // generation << 32 | upper half of the hash
 	id   [flowWays]uint32

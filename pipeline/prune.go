@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// pruner tells which tuples can hold a rule for an address, before any of
+// pruner says which tuples can hold a rule for an address, before any of
 // them is probed (tuple pruning, in the same paper as tuple-space search). The
 // longest prefix of the address that any rule names leads to a bitmap of all
 // tuples with a rule for that prefix, for a shorter one that covers it, or for

@@ -62,7 +62,7 @@ func (c *compiler) constant(name string, e *expr) *typed {
 	return t
 }
 
-// holBit tells that a packet is the front one of a queue.
+// holBit says that a packet is the front one of a queue.
 const holBit = 2
 
 func rootNames(s *scope) (names []string) {

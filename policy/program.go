@@ -68,7 +68,7 @@ func (p *Program) Queues() []string {
 	return names
 }
 
-// Describe tells what became of the text, a line for each thing: the structure of
+// Describe says what became of the text, a line for each thing: the structure of
 // each queue and what a packet costs at most with so many queued, as Bound says.
 func (p *Program) Describe() []string {
 	out := []string{fmt.Sprintf("%s, %s, port %s", count(len(p.queues), "queue"), count(len(p.buffers), "shared buffer"), p.port)}

@@ -10,7 +10,7 @@ type Link struct {
 	*Engine
 	clock    scheduler.RateClock
 	overhead uint32
-	// Sent and Lost are told of packets, if they are set.
+	// Sent and Lost are notified of packets, if they are set.
 	Sent func(at frame.Time, p *Packet)
 	Lost func(at frame.Time, p *Packet)
 }

@@ -1,11 +1,11 @@
 // Package qcn is the congestion point of Quantized Congestion Notification
 // (IEEE 802.1Qau-2010; Alizadeh et al., "Data Center Transport Mechanisms:
 // Congestion Control Theory and IEEE Standardization", Allerton 2008): a queue
-// samples arriving frames, and where it is too long or grows tells the sender
+// samples arriving frames, and where it is too long or grows notifies the sender
 // of the sampled frame by how much, in six bits.
 //
 //	Point    the congestion point of one egress queue
-//	Message  what a sender is told
+//	Message  what a sender is notified
 //
 // The standard's messages stay within a layer 2 domain and find the sender by
 // its MAC address; its data frames carry a tag that numbers the rate limiter.

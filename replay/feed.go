@@ -42,7 +42,7 @@ func NewFeed(n int) *Feed {
 func (f *Feed) take() *Segment  { return f.free.pop() }
 func (f *Feed) give(s *Segment) { f.full.push(s) }
 
-// lose tells that nothing follows what was given, and why.
+// lose says that nothing follows what was given, and why.
 func (f *Feed) lose(why string) { f.lost.Store(&why) }
 
 // Next returns the next segment that is full, or nil, to the goroutine that

@@ -41,7 +41,7 @@ const (
 	maxSegment  = 1 << 30
 )
 
-// Header tells what a record is of: all that it takes to make the node anew.
+// Header says what a record is of: all that it takes to make the node anew.
 type Header struct {
 	Build     string     `json:"build"`    // version of the program
 	Go        string     `json:"go"`       // of the compiler
@@ -85,7 +85,7 @@ type Writer struct {
 	rows    []byte // spread
 }
 
-// WriterStats tells what a Writer wrote.
+// WriterStats says what a Writer wrote.
 type WriterStats struct {
 	Segments uint64
 	Raw      uint64 // bytes of entries

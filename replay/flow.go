@@ -158,7 +158,7 @@ func (e *encoder) endRun(out []byte) []byte {
 	return out
 }
 
-// frame appends what tells a frame apart from what was expected.
+// frame appends what distinguishes a frame from what was expected.
 func (e *encoder) frame(out []byte, a *frame.Arena, r frame.Ref) []byte {
 	m, b := a.Meta(r), a.Bytes(r)
 	h := scanFor(b, e.to)

@@ -22,7 +22,7 @@ type free struct {
 func (p *Player) Free(rated []uint16) error {
 	node, ok := p.Node.(frame.Stepper)
 	if !ok {
-		return fmt.Errorf("a %s does not tell when it wants to be stepped", p.Header.Kind)
+		return fmt.Errorf("a %s does not say when it wants to be stepped", p.Header.Kind)
 	}
 	p.free = &free{node: node, rated: rated, last: frame.Never}
 	return nil

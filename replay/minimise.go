@@ -1,7 +1,7 @@
 package replay
 
 // Minimise returns a smallest subset of n inputs that still shows an event, by their
-// numbers: shows tells of a subset, in ascending order, whether it does. None of those
+// numbers: shows reports a subset, in ascending order, whether it does. None of those
 // returned can be left out alone (ddmin: Zeller and Hildebrandt, "Simplifying and
 // Isolating Failure-Inducing Input", IEEE TSE 28(2), 2002). All inputs together must show
 // it. With an error of shows it returns the smallest subset so far and that error.

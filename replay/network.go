@@ -75,7 +75,7 @@ func (n *NetworkRecorder) Add(s frame.Stepper, after func(now frame.Time)) frame
 	return x
 }
 
-// Connect tells of a link between two ports of nodes, which are numbered as they were
+// Connect reports a link between two ports of nodes, which are numbered as they were
 // added.
 func (n *NetworkRecorder) Connect(a int, pa uint16, b int, pb uint16) {
 	forth, back := &track{}, &track{}
@@ -91,7 +91,7 @@ func place[T any](v []*T, port uint16, t *T) []*T {
 	return v
 }
 
-// Poke tells that something else than a call of its methods changed a node.
+// Poke says that something else than a call of its methods changed a node.
 func (n *NetworkRecorder) Poke(node int) { n.nodes[node].changed = true }
 
 // Agenda notes that the first entry that is due is done now, which do does. Calls of
@@ -219,7 +219,7 @@ func (t *track) find(sum uint64) (number uint64, known bool) {
 	return 0, false
 }
 
-// fingerprint tells frames apart.
+// fingerprint distinguishes frames.
 func fingerprint(b []byte) uint64 {
 	var s sent
 	s.mix(uint64(len(b)))

@@ -13,7 +13,7 @@ import (
 	"gswitch/replay"
 )
 
-// talker is a node that sends frames, answers those that come, and tells of that.
+// talker is a node that sends frames, answers those that come, and reports that.
 type talker struct {
 	pool  *frame.Pool
 	next  frame.Time

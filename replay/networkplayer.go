@@ -184,7 +184,7 @@ func (n *NetworkPlayer) listDrops() {
 	}
 }
 
-// behind tells of what a call of a node did.
+// behind reports what a call of a node did.
 func (n *NetworkPlayer) behind() error {
 	if x := n.node(); x.tap != nil {
 		v := x.tap.TakeDrops()

@@ -143,7 +143,7 @@ func (h *Header) pool() (*frame.Pool, error) {
 // beginning of the node.
 func (p *Player) resume() error {
 	if p.fill() != nil || p.in.image == nil {
-		return nil // Step tells what is wrong with the first segment
+		return nil // Step says what is wrong with the first segment
 	}
 	m, ok := p.Node.(Resumer)
 	if !ok {
@@ -397,7 +397,7 @@ type dropTap interface {
 // mostDrops is how many dropped frames of one call are listed.
 const mostDrops = 4096
 
-// drops tells of what the node dropped.
+// drops reports what the node dropped.
 func (p *Player) drops() {
 	if p.tap == nil {
 		var ok bool

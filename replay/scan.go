@@ -21,7 +21,7 @@ func (h *headers) tcp() bool { return h.sum == h.l4+16 }
 // telemetryKeep bounds a telemetry block with the headers behind it.
 const telemetryKeep = 120
 
-// extender is a node that tells how many bytes of headers RoCEv2 packets to it have
+// extender is a node that says how many bytes of headers RoCEv2 packets to it have
 // behind those of their opcode.
 type extender interface{ Extension(b []byte, bth int) int }
 
@@ -32,7 +32,7 @@ var be = binary.BigEndian
 // and what a parser looks into (tunnels, fragments, extension headers).
 func scan(b []byte) headers { return scanFor(b, nil) }
 
-// scanFor is scan for a node that tells what is behind the headers of RoCEv2 packets.
+// scanFor is scan for a node that says what is behind the headers of RoCEv2 packets.
 func scanFor(b []byte, to extender) (h headers) {
 	h.keep = len(b)
 	if len(b) < wire.EthernetLen {

@@ -12,7 +12,7 @@ import (
 // flow is steady. If such a frame has the bytes that are expected, its headers are
 // where those of the last one were.
 
-// steady tells how frames of a flow are compared; words 0: they must be looked into.
+// steady says how frames of a flow are compared; words 0: they must be looked into.
 type steady struct {
 	words  uint8  // of 8 bytes, the last of them in part
 	sum    uint8  // the one in which the checksum is
@@ -21,7 +21,7 @@ type steady struct {
 	moving uint32 // groups that grow
 }
 
-// steadiness tells whether what grows in a flow is nothing that scanFor looks at. h are the
+// steadiness says whether what grows in a flow is nothing that scanFor looks at. h are the
 // headers of its last frame. What is behind the headers of RoCEv2 depends on the node
 // where there is an extender.
 func (f *flow) steadiness(h *headers, to extender) (s steady) {

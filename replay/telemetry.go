@@ -10,7 +10,7 @@ import (
 // writes the differences, each byte of them with those of its kind, since what is alike
 // compresses best together.
 
-// telemetry tells where records of in-band telemetry lie in a frame.
+// telemetry says where records of in-band telemetry lie in a frame.
 type telemetry struct {
 	at    uint8 // offset of the first
 	kind  uint8 // 0: there are none
@@ -160,7 +160,7 @@ func (f *field) next(width uint8) uint32 {
 	return uint32((f[best].level+f[best].step+128)>>8) & (1<<width - 1)
 }
 
-// learn tells what came.
+// learn says what came.
 func (f *field) learn(v uint32, width uint8) {
 	for i := range f {
 		x := &f[i]

@@ -95,10 +95,10 @@ func (c *Controller) region() uint {
 func (c *Controller) Raw() int64 { return c.f }
 
 // Units returns the fair rate in RateUnit, rounded to the nearest: what is
-// told to senders.
+// asked to senders.
 func (c *Controller) Units() uint32 { return uint32((c.f + 1<<(fraction-1)) >> fraction) }
 
-// Rate returns the fair rate in bit/s, as it is told to senders.
+// Rate returns the fair rate in bit/s, as it is asked to senders.
 func (c *Controller) Rate() uint64 { return uint64(c.Units()) * c.p.RateUnit }
 
 // AtMax reports whether the rate is the largest there is.

@@ -2,7 +2,7 @@
 // Management in Data Center Networks", Purdue 2022, chapter 3; Taheri,
 // Menikkumbura et al., "RoCC: Robust Congestion Control for RDMA", CoNEXT
 // 2020): the switch works out the rate that is fair for every flow of a
-// congested queue and tells the senders.
+// congested queue and notifies the senders.
 //
 //	Controller  a proportional-integral controller of one egress queue
 //	Table       the flows that are to be told

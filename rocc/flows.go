@@ -8,10 +8,10 @@ type Flow struct {
 
 	hash       uint32
 	held       uint32 // packets that wait, where their places do not tell
-	prev, next uint32 // in the order in which flows are told
+	prev, next uint32 // in the order in which flows are notified
 }
 
-// Key tells flows apart. It is no array, since those are not passed in
+// Key distinguishes flows. It is no array, since those are not passed in
 // registers: written in halves and read whole, one waits for the cache.
 type Key struct{ Addresses, Ports uint64 }
 

@@ -10,7 +10,7 @@ import (
 // Whatever comes and goes, the table holds exactly the flows that have a
 // packet in the queue and those that have not been told since their last one
 // left, and each is told once in a round. Some packets stand in order, so that
-// their places tell when they leave, and others are held.
+// their places say when they leave, and others are held.
 func TestFlowsAreThoseInTheQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		max := 8
@@ -85,7 +85,7 @@ func TestFlowsAreThoseInTheQueue(t *testing.T) {
 					told[e.MAC] = true
 				}
 				if len(told) != len(model) {
-					t.Fatalf("%d of %d flows were told", len(told), len(model))
+					t.Fatalf("%d of %d flows were notified", len(told), len(model))
 				}
 				for name, s := range model {
 					if s.frames == 0 {

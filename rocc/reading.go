@@ -17,7 +17,7 @@ const (
 // header on.
 const ReadingLen = 8 + 56
 
-// Reading is what a congestion point tells that leaves the arithmetic to hosts
+// Reading is what a congestion point says that leaves the arithmetic to hosts
 // (section 3.3.6 of the dissertation, the variant that sends all parameters).
 // On the wire it is an ICMP message of code 1:
 //
@@ -108,7 +108,7 @@ const forgetful = 32
 
 // Take takes in a reading and returns the fair rate in bit/s. Readings that
 // were taken already, or are older, change nothing. For each that was missed
-// the controller runs with the length that was told to be one period old; what
+// the controller runs with the length that was asked to be one period old; what
 // the queue did before that is not known, and so two that miss different
 // readings drift apart.
 func (f *Follower) Take(r *Reading) float64 {

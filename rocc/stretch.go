@@ -11,7 +11,7 @@ const maxStretch = 15
 
 // StretchOf returns how often the published period must be doubled to be no
 // shorter than the given one. Messages carry it beside their version, so that
-// senders wait in proportion to how often they can be told.
+// senders wait in proportion to how often they can be known.
 func StretchOf(period frame.Time) uint8 {
 	k := uint8(0)
 	for k < maxStretch && basePeriod<<k < period {

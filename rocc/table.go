@@ -58,7 +58,7 @@ type TableConfig struct {
 // MaxFlows bounds tables.
 const MaxFlows = 1 << 20
 
-// DefaultFlows is how many the in-queue table holds unless it is told: about
+// DefaultFlows is how many the in-queue table holds unless set: about
 // as many of the smallest frames as make the longest queue that is held, 300 KB
 // at 100 Gb/s. It takes some 700 KB.
 const DefaultFlows = 4096

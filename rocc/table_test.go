@@ -91,7 +91,7 @@ func TestTablesHold(t *testing.T) {
 			} else {
 				n, list := tab.Len(), told(tab)
 				if len(list) > n {
-					rt.Fatalf("%d told of %d", len(list), n)
+					rt.Fatalf("%d reported %d", len(list), n)
 				}
 				for f := range list {
 					if !seen[f] {
@@ -203,7 +203,7 @@ func TestTablesForget(t *testing.T) {
 			}
 		}
 		if n := len(told(tab)); n != 20 {
-			t.Errorf("%s: %d of twenty flows are told", kind, n)
+			t.Errorf("%s: %d of twenty flows are notified", kind, n)
 		}
 		for range 12 { // five periods, and for Bubble two rounds of five
 			told(tab)

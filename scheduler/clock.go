@@ -6,7 +6,7 @@ import (
 	"gswitch/frame"
 )
 
-// RateClock tells when a link of a given rate is free again. It is exact: one
+// RateClock says when a link of a given rate is free again. It is exact: one
 // byte takes 8e9/rate ns, kept as a reduced fraction, and the part of a
 // nanosecond that a frame leaves over is carried to the next. The zero value
 // is a link without a rate, which is always free.

@@ -51,7 +51,7 @@ type PushOuter interface {
 type Extractor interface {
 	// ExtractFirst removes and returns the first frame in order of service
 	// whose Meta.Hash is hash and for which same holds, or Nil. The hash
-	// leads an indexed discipline to the flow; same tells flows apart that
+	// leads an indexed discipline to the flow; same distinguishes flows that
 	// collide.
 	ExtractFirst(a *frame.Arena, hash uint32, same func(frame.Ref) bool) frame.Ref
 }

@@ -18,7 +18,7 @@ func TestExtractFirst(t *testing.T) {
 	names := map[frame.Ref]string{}
 	for _, name := range []string{"a1", "b1", "a2", "b2", "c1"} {
 		r := g.frame(3, 100)
-		g.pool.Meta(r).Hash = 5 // all alike: flows are told apart by what they are
+		g.pool.Meta(r).Hash = 5 // all alike: flows are distinguished by what they are
 		if name == "c1" {
 			g.pool.Meta(r).Hash = 6
 		}
@@ -250,7 +250,7 @@ func TestEach(t *testing.T) {
 		n = 0
 		g.p.Each(2, func(frame.Ref) bool { n++; return n < 3 })
 		if n != 3 {
-			t.Errorf("%s: %d visited after it was told to stop at 3", name, n)
+			t.Errorf("%s: %d visited after it was asked to stop at 3", name, n)
 		}
 		g.p.Each(3, func(frame.Ref) bool { t.Errorf("%s: an empty queue has a frame", name); return true })
 	}

@@ -99,7 +99,7 @@ type Drain struct {
 }
 
 // NewDrain returns the empty account of a port by thresholds in bytes, of which
-// the first MaxTiers count. owner tells whether other workers are shown it;
+// the first MaxTiers count. owner says whether other workers are shown it;
 // exact keeps Loads.Bytes, too, which choosing by thresholds does not need.
 func NewDrain(l *Loads, port uint16, thresholds []uint64, owner, exact bool) *Drain {
 	d := &Drain{loads: l, port: port % MaxPorts, tiers: min(len(thresholds), MaxTiers), owner: owner && l.shown != nil, exact: exact}
@@ -244,7 +244,7 @@ func (p *Port) Expect(queue int, n uint32) {
 	}
 }
 
-// Expected tells that a frame which was announced is here, or will not come. It
+// Expected says that a frame which was announced is here, or will not come. It
 // may have been announced to a port that was in this one's place before, which
 // this one knows nothing of.
 func (p *Port) Expected(queue int, n uint32) {

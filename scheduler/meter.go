@@ -7,7 +7,7 @@ import (
 	"gswitch/histogram"
 )
 
-// Inversions tells how far the order of a queue is from that of its ranks.
+// Inversions says how far the order of a queue is from that of its ranks.
 type Inversions struct {
 	Frames uint64            // that left while one of smaller rank waited
 	Gap    histogram.Buckets // of those: by how much the least rank that waited was smaller

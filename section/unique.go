@@ -11,10 +11,10 @@ import (
 type Named interface{ Identity() string }
 
 // Unique reports elements of lists, in the document that v points to, that are
-// told apart by a key and are not different in it.
+// distinguished by a key and are not different in it.
 func (d *Section) Unique(v any) { d.unique(reflect.ValueOf(v).Elem(), "") }
 
-// unique checks the lists whose elements are told apart by a key.
+// unique checks the lists whose elements are distinguished by a key.
 func (d *Section) unique(v reflect.Value, path string) {
 	t := v.Type()
 	switch {

@@ -167,7 +167,7 @@ func (e *Engine) fail(err error) {
 	}
 }
 
-// Poke tells that something other than the engine changed a node, such as a
+// Poke says that something other than the engine changed a node, such as a
 // message that was posted: its ports and timers are looked at before time goes
 // on.
 func (e *Engine) Poke(node int) { e.markDirty(int32(node)) }

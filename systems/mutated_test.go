@@ -19,7 +19,7 @@ import (
 	wt "gswitch/wire/wiretest"
 )
 
-var mutations = flag.Int("mutations", 50_000, "frames that TestMutatedFrames sends through a switch that tells of all")
+var mutations = flag.Int("mutations", 50_000, "frames that TestMutatedFrames sends through a switch that reports all")
 
 // telling is a router between metered ports 0 and 1 that counts flows and copies what
 // matters to a collector behind port 2.

@@ -199,7 +199,7 @@ func (c *Conn) respond(now frame.Time, newly, delivered int) {
 	}
 }
 
-// enter begins recovery from losses that acknowledgements told of.
+// enter begins recovery from losses that acknowledgements reported.
 func (c *Conn) enter(now frame.Time, flight int) {
 	c.recovering, c.recover = true, c.nxt
 	c.repair = true

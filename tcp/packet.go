@@ -78,7 +78,7 @@ func ParsePacket(b []byte) (s Segment, f Flow, err error) {
 }
 
 // ParseWhole is ParsePacket without a look at the checksum of TCP, which is over the
-// payload: Sealed tells whether it is right.
+// payload: Sealed says whether it is right.
 func ParseWhole(b []byte) (s Segment, f Flow, err error) {
 	if s, f, err = ParseHeaders(b); err != nil {
 		return s, f, err

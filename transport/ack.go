@@ -15,7 +15,7 @@ type AckResult struct {
 	NewBytes        uint32     // payload of these
 	RTT             frame.Time // since the packet that caused it was sent; 0: no sample, never of a packet sent twice
 	RTTBytes        uint32     // payload of that packet
-	EnteredRecovery bool       // it told of a loss, and no recovery was under way
+	EnteredRecovery bool       // it reported a loss, and no recovery was under way
 }
 
 // Ack takes an acknowledgement. One of packets that were never sent changes

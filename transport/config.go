@@ -48,7 +48,7 @@ type Config struct {
 	NackThreshold uint8
 
 	// NoFastRetransmit makes NewReno ignore duplicate acknowledgements: only a
-	// timeout tells of a loss (DeTail, section 4.3.4: where each packet goes its
+	// timeout reports a loss (DeTail, section 4.3.4: where each packet goes its
 	// own way, packets out of order tell nothing).
 	NoFastRetransmit bool
 

@@ -353,7 +353,7 @@ func TestRetransmitDelay(t *testing.T) {
 }
 
 // A receiver that is not ready: whatever the recovery, all goes again, not before the
-// time that it asked for, and what is told of the first copies begins no
+// time that it asked for, and what is notified of the first copies begins no
 // recovery.
 func TestRewind(t *testing.T) {
 	for _, kind := range Kinds() {

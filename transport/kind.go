@@ -36,7 +36,7 @@ type Kind struct {
 
 	// set puts the options where the sender and the receiver look for them.
 	set func(c *Config, v *options.Values)
-	// nak is told of a gap by a NAK that names no packet; advanced: it also
+	// nak is notified of a gap by a NAK that names no packet; advanced: it also
 	// moved the cumulative acknowledgement.
 	nak func(s *Sender, now frame.Time, advanced bool, r *AckResult)
 	// step follows the cumulative acknowledgement to s.cum, in an episode of recovery
@@ -140,7 +140,7 @@ var (
 	dynamicRTOParam = options.Param{Name: "dynamic_rto", Unit: options.Flag, Default: "false", Source: "RFC 6298",
 		Doc: "take the timeout from the round trips that are seen, with exponential back-off"}
 	nakIntervalParam = options.Param{Name: "nak_interval", Unit: options.Time, Default: "0", Max: 1e12, Source: "authors' HPCC simulator has 500us",
-		Doc: "the receiver tells of the same gap again after this long; 0: never"}
+		Doc: "the receiver reports the same gap again after this long; 0: never"}
 	nakEveryParam = options.Param{Name: "nak_every", Unit: options.Flag, Default: "false", Source: "ours",
 		Doc: "the receiver answers every packet out of order with a NAK"}
 	nackThresholdParam = options.Param{Name: "nack_threshold", Unit: options.Count, Default: "1", Min: 1, Max: 255, Source: "IRN section 3.1",

@@ -50,7 +50,7 @@ func (s *Sender) duplicate(now frame.Time, r *AckResult) {
 }
 
 // partial follows a step of the cumulative acknowledgement. One that does not
-// end a recovery tells that the packet at cum is lost too; the window deflates
+// end a recovery says that the packet at cum is lost too; the window deflates
 // by what was acknowledged, less a packet (RFC 6582 section 3.2 step 3).
 func (s *Sender) partial(now frame.Time, r *AckResult) {
 	s.dups = 0

@@ -60,7 +60,7 @@ func TestNewRenoGoesBack(t *testing.T) {
 	x.done(7)
 }
 
-// After a timeout duplicates tell of the copies and begin no recovery, and what
+// After a timeout duplicates report the copies and begin no recovery, and what
 // the receiver kept is jumped over.
 func TestNewRenoAfterTimeout(t *testing.T) {
 	x := newScript(t, newReno(), 6)

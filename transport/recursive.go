@@ -110,7 +110,7 @@ type chunk struct {
 // SecondStats counts what the second loop did.
 type SecondStats struct {
 	Sent      [maxLevels + 1]uint64 // packets of each level
-	Arrived   uint64                // packets that replies to it told of
+	Arrived   uint64                // packets that replies to it reported
 	Skipped   uint64                // packets that the ordinary loop did not send therefore
 	Bumps     uint64                // acknowledgements of what the ordinary loop had not sent
 	BadRanges uint64                // replies that make no sense
@@ -157,7 +157,7 @@ func (s *Sender) PeekLow() (seq uint64, level uint8, ok bool) {
 	return 0, 0, false
 }
 
-// SentLow tells that the packet which PeekLow offered leaves.
+// SentLow says that the packet which PeekLow offered leaves.
 func (s *Sender) SentLow(seq uint64, level uint8) {
 	l := s.second
 	c := &l.chunks[len(l.chunks)-1]
@@ -172,7 +172,7 @@ func (s *Sender) SentLow(seq uint64, level uint8) {
 }
 
 // AckLow takes the reply to a packet of the second loop: packets [first, end)
-// have arrived. It moves neither window nor timer, and tells of no loss. Only
+// have arrived. It moves neither window nor timer, and reports no loss. Only
 // if nothing is missing any more it acknowledges all.
 func (s *Sender) AckLow(now frame.Time, first, end uint64) AckResult {
 	r := &s.result
@@ -195,7 +195,7 @@ func (s *Sender) AckLow(now frame.Time, first, end uint64) AckResult {
 	return *r
 }
 
-// reached returns the first packet of which nothing tells that it arrived.
+// reached returns the first packet of which nothing says that it arrived.
 func (s *Sender) reached() uint64 {
 	l := s.second
 	for q := s.cum; ; {

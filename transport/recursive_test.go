@@ -193,7 +193,7 @@ func TestLowRepliesMoveNothing(t *testing.T) {
 	if _, ok := s.second.arrived.nthBelow(999, 10, 1); ok {
 		t.Error("more is noted than arrived")
 	}
-	// Three packets above a gap tell of a loss if the ordinary loop sent them.
+	// Three packets above a gap report a loss if the ordinary loop sent them.
 	s.Ack(5, Ack{Cum: 2})
 	if s.Ack(6, Ack{NAK: true, Cum: 2, Sack: 3}); s.InRecovery() {
 		t.Error("packets of the second loop count as evidence of a loss")

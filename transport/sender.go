@@ -145,7 +145,7 @@ func (s *Sender) ripe(now frame.Time, seq uint64) bool {
 	return true
 }
 
-// Sent tells that the packet which Peek offered leaves now with this payload.
+// Sent says that the packet which Peek offered leaves now with this payload.
 func (s *Sender) Sent(now frame.Time, seq uint64, payload uint32, rtx bool) {
 	s.stats.Sent++
 	if !rtx {

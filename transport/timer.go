@@ -98,7 +98,7 @@ func (t *timer) sample(rtt frame.Time) {
 func (s *Sender) Deadline() frame.Time { return min(s.timer.deadline, s.wake) }
 
 // Timeout runs what is due: the retransmission timer, or the end of the delay
-// of a retransmission. It reports whether a timeout told of a loss. In either
+// of a retransmission. It reports whether a timeout reported a loss. In either
 // case Peek may offer something new.
 func (s *Sender) Timeout(now frame.Time) (entered bool) {
 	if now >= s.wake {

@@ -47,7 +47,7 @@ type Config struct {
 	Pin    bool               // the worker runs on CPU only
 	CPU    int
 	Chunks int          // frames of the packet memory; 0: computed from the interface's queues
-	Logger *slog.Logger // of what becomes of the interface; nil: nobody is told
+	Logger *slog.Logger // of what becomes of the interface; nil: nobody is notified
 }
 
 const (

@@ -27,7 +27,7 @@
 // precedes a post in the program is seen by the NIC, and what the NIC did before a
 // completion is seen by who polled it, as Go's memory model has it; the race
 // detector agrees. Registered memory is the NIC's to write as long as another host
-// may write it: it is looked at after a completion that tells of the write (a Send
+// may write it: it is looked at after a completion that reports the write (a Send
 // that followed it, WriteImm), or after Memory.Sync.
 //
 // # Bounds

@@ -104,7 +104,7 @@ func TestApplyChangesWorkers(t *testing.T) {
 	r.asleep()
 }
 
-// An engine tells of a link only those workers that serve the port.
+// An engine reports a link only those workers that serve the port.
 func TestLinkIsKnownToAllWorkers(t *testing.T) {
 	cfg := twoWorkers(baseConfig(2))
 	r := &rig{t: t, arena: frame.MustArena(4096, 2048, frame.DefaultHeadroom), now: frame.Second}

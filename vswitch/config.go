@@ -46,7 +46,7 @@ type Config struct {
 	Secret uint64
 	// SymmetricHash gives both directions of a flow the same hash.
 	SymmetricHash bool
-	// HashFields are the fields that flows are told apart by. 0: all of them.
+	// HashFields are the fields that flows are distinguished by. 0: all of them.
 	HashFields wire.HashFields
 
 	// Epoch is the instant of the wall clock at the switch's time 0, in nanoseconds
@@ -140,7 +140,7 @@ type PortConfig struct {
 	Addresses []netip.Prefix
 	// ACL names the list that frames arriving here pass. "" = none.
 	ACL string
-	// Edge tells that the neighbour is a host: what only switches tell, notices
+	// Edge says that the neighbour is a host: what only switches tell, notices
 	// and telemetry that is filled in, is dropped on arrival.
 	Edge bool
 	// LearnDisabled stops MAC learning on the port.
@@ -232,7 +232,7 @@ type PFCConfig struct {
 	// Response is how long after its arrival a pause takes effect here.
 	Response frame.Time
 	// ErrDisable is for how long a port is down whose neighbour goes on although it
-	// was told to pause, Resends times more after the first (0 = 3); 0: nobody
+	// was asked to pause, Resends times more after the first (0 = 3); 0: nobody
 	// looks. Grace is how long a pause may take to act; 0 computes it.
 	ErrDisable, Grace frame.Time
 	Resends           int

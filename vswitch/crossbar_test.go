@@ -197,7 +197,7 @@ func TestCrossbarPauses(t *testing.T) {
 }
 
 // A port that goes and comes again while frames for it wait at the crossbar
-// counts none of those that its predecessor was told of.
+// counts none of those that its predecessor was reported.
 func TestCrossbarPortComesAgain(t *testing.T) {
 	cfg := fanConfig(2, PathsConfig{Choose: pipeline.ChooseAdaptive, Assigned: true})
 	WithCrossbar(cfg, Crossing{Egress: 2000, Reserve: 1})

@@ -74,7 +74,7 @@ func (n *Node) Enable(now frame.Time, port uint16) {
 	n.setDisabled(now, port, false)
 }
 
-// setDisabled tells all workers that a port is err-disabled, or not any more.
+// setDisabled notifies all workers that a port is err-disabled, or not any more.
 func (n *Node) setDisabled(now frame.Time, port uint16, disabled bool) {
 	word, bit := &n.sw.disabled[port/64], uint64(1)<<(port%64)
 	if disabled {

@@ -13,7 +13,7 @@ type Exclusion struct {
 	Why  string // what stands against A, as a clause on B
 }
 
-// Beside tells of A what stands against it.
+// Beside reports A what stands against it.
 func (x *Exclusion) Beside() string {
 	return fmt.Sprintf("cannot stand beside %s, %s; take one of the two out", x.B, x.Why)
 }

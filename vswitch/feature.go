@@ -51,10 +51,10 @@ type Feature struct {
 	// in a queue profile and in the switches of a scenario, which say which queues
 	// it is for. nil: documents cannot turn the feature on.
 	Section func() Section
-	// Daemons tells that the section stands in documents of daemons alone: a scenario
+	// Daemons says that the section stands in documents of daemons alone: a scenario
 	// turns the feature on in another way, for all nodes together.
 	Daemons bool
-	// Stamps tells that the feature wants frames of PTP to bear Meta.Stamp.
+	// Stamps says that the feature wants frames of PTP to bear Meta.Stamp.
 	Stamps bool
 	// Doc describes the section, in one sentence.
 	Doc string
@@ -63,15 +63,15 @@ type Feature struct {
 	// Signals is what the queues signal to hosts, for congestion control that needs
 	// it (cc.Info.Needs). 0: nothing.
 	Signals feature.Signals
-	// Notices tells that this goes by messages of their own, which must not wait
+	// Notices says that this goes by messages of their own, which must not wait
 	// behind the congestion that they report.
 	Notices bool
-	// BothEnds tells that the neighbour at a port must have it, too.
+	// BothEnds says that the neighbour at a port must have it, too.
 	BothEnds bool
 	// Memory reports what of a configuration that is possible has too little room where the
 	// packet memory has so many chunks and ports belong to so many workers; nil: nothing.
 	Memory func(cfg *Config, workers, chunks int) error
-	// InputQueued tells that Instance.InputQueues takes the place of the shared
+	// InputQueued says that Instance.InputQueues takes the place of the shared
 	// buffer.
 	InputQueued bool
 }
@@ -226,10 +226,10 @@ type Instance struct {
 	// Sends is shown the frames that a port sends, when nothing keeps them from it any
 	// more and congestion marks are written: it may change what is in them.
 	Sends func(port uint16, v []frame.Ref)
-	// Left is told of frames that have left egress queues of one port, sent or
+	// Left is notified of frames that have left egress queues of one port, sent or
 	// not. Their Meta says which.
 	Left func(v []frame.Ref)
-	// Released is told of frames that leave the switch by a port, or are dropped
+	// Released is notified of frames that leave the switch by a port, or are dropped
 	// from its queues: of those of Left that are not queued again.
 	Released func(port uint16, v []frame.Ref)
 	// Dropped is shown the frames that the worker drops, before they are freed,

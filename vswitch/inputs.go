@@ -20,9 +20,9 @@ type InputQueues interface {
 	// Next returns the next frame that has come to its egress queue by now, and when;
 	// Nil if there is none.
 	Next(now frame.Time) (frame.Ref, frame.Time)
-	// Leave tells that a frame of Next left its egress queue, or was dropped there.
+	// Leave says that a frame of Next left its egress queue, or was dropped there.
 	Leave(now frame.Time, m *frame.Meta)
-	// Refused tells of a frame that several ports send, and for which the shared buffer
+	// Refused reports a frame that several ports send, and for which the shared buffer
 	// had no room at one of them.
 	Refused(m *frame.Meta)
 	// Flush removes frames that Next has not given out, and returns how many it wrote
@@ -56,7 +56,7 @@ const copied = frame.IsClone | severalPorts
 // nobody knows.
 const severalPorts = frame.IsMulticast | frame.IsBroadcast | frame.Flooded
 
-// Passage is what the options of a feature with InputQueues tell of the way of
+// Passage is what the options of a feature with InputQueues report of the way of
 // frames through a switch.
 type Passage interface {
 	// Rate returns the bit/s at which a frame passes from its ingress to its egress

@@ -22,7 +22,7 @@ func without(cfg *Config) *Config {
 	return &off
 }
 
-// waiting is what input queues tell of what waits in them and behind them.
+// waiting is what input queues report of what waits in them and behind them.
 type waiting interface {
 	Held() int
 	EgressDrain(port uint16, class uint8) uint32

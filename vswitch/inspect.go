@@ -93,7 +93,7 @@ type NeighborUse struct {
 	Datagrams  int // for the switch itself that are not whole
 }
 
-// NeighborUse tells of the neighbour table. Only worker 0 has it.
+// NeighborUse reports the neighbour table. Only worker 0 has it.
 func (n *Node) NeighborUse() (u NeighborUse) {
 	l := n.local
 	if l == nil {

@@ -128,7 +128,7 @@ func TestDisabledPortIsNotChosen(t *testing.T) {
 	cfg.Neighbors = append(cfg.Neighbors, StaticNeighbor{Addr: netip.MustParseAddr("10.0.0.9"), MAC: hostMAC(9)})
 	r := newRig(t, cfg)
 	// Port 2 sends what cannot leave by port 0, whose neighbour pauses, and goes
-	// on when it is told to stop.
+	// on when it is asked to stop.
 	back := wt.Frame(wt.Eth(selfMAC, hostMAC(3)), wt.IPv4("20.7.0.1", "10.0.0.9", wt.TOS(3<<5)), wt.UDP(1000, 2000), wt.Zeros(458))
 	r.in(0, pfcFrame(1<<3, 0xffff))
 	asked := 0

@@ -190,7 +190,7 @@ func TestPauseLogTurnedOn(t *testing.T) {
 	}
 }
 
-// Of a crossbar the log tells what fills the ingress queue, also with classes
+// Of a crossbar the log says what fills the ingress queue, also with classes
 // above that of the pause, and first of all which egress queue holds it up.
 func TestPauseLogOfCrossbar(t *testing.T) {
 	cfg := crossbarConfig(4, Crossing{Pause: 8192, Unpause: 4557, Egress: 3000})

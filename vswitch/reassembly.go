@@ -19,7 +19,7 @@ const (
 	maxFragments    = 128 // of one datagram
 )
 
-// datagramKey tells datagrams apart (RFC 791 2.3, RFC 8200 4.5).
+// datagramKey distinguishes datagrams (RFC 791 2.3, RFC 8200 4.5).
 type datagramKey struct {
 	src, dst addrKey
 	id       uint32

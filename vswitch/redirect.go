@@ -13,7 +13,7 @@ const redirectAgain = frame.Second
 // on one place share it, so no more redirects leave in a second than it has.
 type redirects [64]frame.Time
 
-// redirect tells the sender of a frame that leaves by the network it came from
+// redirect notifies the sender of a frame that leaves by the network it came from
 // of a better first hop (RFC 1812 5.2.7.2, RFC 4861 8.2). The frame is
 // forwarded all the same.
 func (n *Node) redirect(now frame.Time, r frame.Ref, m *frame.Meta, hop nextHop, a *addresses) {

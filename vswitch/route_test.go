@@ -275,7 +275,7 @@ func TestIPv4ByIPv6NextHop(t *testing.T) {
 	}
 }
 
-// Flows are told apart by the fields that the configuration names.
+// Flows are distinguished by the fields that the configuration names.
 func TestHashFields(t *testing.T) {
 	v4 := func(src string, sport uint16) []byte {
 		return wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4(src, "20.0.0.1"), wt.UDP(sport, 2), wt.Zeros(10))

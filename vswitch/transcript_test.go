@@ -21,7 +21,7 @@ import (
 )
 
 // Transcripts are stories of a switch: frames, instants and commands, and what it
-// answered. CONTRIBUTING.md tells how to read and write one; -rewrite writes
+// answered. CONTRIBUTING.md says how to read and write one; -rewrite writes
 // the answers anew.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
@@ -150,7 +150,7 @@ func (s *story) receives(name, lines string) error {
 	return nil
 }
 
-// run lets time pass from event to event, and tells what leaves.
+// run lets time pass from event to event, and says what leaves.
 func (s *story) run(by frame.Time) {
 	n := s.sw.Nodes[0]
 	for end := s.now + by; ; {
@@ -224,7 +224,7 @@ func words(b []byte) string {
 	return strings.ReplaceAll(w, deviceMAC.String(), "switch")
 }
 
-// show tells what the switch says of itself.
+// show says what the switch says of itself.
 func (s *story) show(what string) error {
 	n := s.sw.Nodes[0]
 	switch what {
@@ -248,7 +248,7 @@ func (s *story) show(what string) error {
 					fmt.Fprintf(&s.out, "%s is in a storm of class %d\n", name, c)
 				}
 				if k.XOFFSent {
-					fmt.Fprintf(&s.out, "%s has told its neighbour to pause class %d since %s\n", name, c, instant(k.XOFFSince))
+					fmt.Fprintf(&s.out, "%s has notified its neighbour to pause class %d since %s\n", name, c, instant(k.XOFFSince))
 				}
 			}
 		}

@@ -125,7 +125,7 @@ func TestWorkersRunConcurrently(t *testing.T) {
 	}
 }
 
-// An engine that runs the switch on some of its workers is told of those.
+// An engine that runs the switch on some of its workers is notified of those.
 func TestHandoffNamesTheEnginesWorkers(t *testing.T) {
 	cfg := twoWorkers(baseConfig(2))
 	cfg.Workers = []int{1, 5}

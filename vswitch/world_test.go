@@ -176,7 +176,7 @@ func (w *world) departs(port int, m *frame.Meta, b []byte) {
 	by[uint16(port)] = e.seq
 }
 
-// isICMP tells what the switch says of a frame from the frame.
+// isICMP says what the switch says of a frame from the frame.
 func isICMP(b []byte) bool {
 	o := 14
 	for b[o-2] == 0x81 && b[o-1] == 0 || b[o-2] == 0x88 && b[o-1] == 0xb5 {
@@ -228,7 +228,7 @@ func (w *world) inside() (frames int) {
 	return frames
 }
 
-// crossbarAt is what the crossbar of a worker tells of each port, if it has one.
+// crossbarAt is what the crossbar of a worker reports of each port, if it has one.
 func crossbarAt(n *vswitch.Node) (v []crossbar.View) {
 	x := crossbarpoint.At(n)
 	for p := uint16(0); x != nil && p < worldPorts; p++ {
@@ -339,7 +339,7 @@ func (w *world) atRest() {
 	}
 	for p := range worldPorts {
 		if told := w.node(uint16(p)).PFC(uint16(p)).XOFFSent(); told != 0 {
-			w.fail("the neighbour at port %d is told to pause classes %08b", p, told)
+			w.fail("the neighbour at port %d is asked to pause classes %08b", p, told)
 		}
 		if c := w.ns[p].paused; slices.Max(c[:]) > w.now {
 			w.fail("the neighbour at port %d pauses: %v", p, c)
@@ -351,7 +351,7 @@ func (w *world) atRest() {
 var counted = map[string]feature{"hull_marked_packets_total": featHULL, "slack_packets_total": featSlack, "lossradar_sent_frames_total": featLossRadar,
 	"flowradar_packets_total": featFlowRadar, "lldp_sent_total": featLLDP, "watch_copies_total": featWatch, "loops_sent_total": featLoops}
 
-// did tells how often each feature did what it is for.
+// did says how often each feature did what it is for.
 func (w *world) did() (k [numFeatures]uint64) {
 	var hits, arrived uint64
 	for _, n := range w.sw.Nodes {

@@ -46,7 +46,7 @@ func (f *TokenFields) Decode(b []byte) (int, frame.Reason) {
 }
 
 // RequestFields is a request for tokens: a MAC control frame with opcode
-// OpRequest, then as a token, and the traffic class. It tells the neighbour that
+// OpRequest, then as a token, and the traffic class. It notifies the neighbour that
 // frames of the flow wait here.
 type RequestFields struct {
 	Src   MAC

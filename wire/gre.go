@@ -29,7 +29,7 @@ func greLen(flags uint16) int {
 	return GRELen + 4*int(flags>>15+flags>>13&1+flags>>12&1)
 }
 
-// GREFields is a GRE header. Which options are on the wire is told by Flags;
+// GREFields is a GRE header. Which options are on the wire is reported by Flags;
 // Reserved1 belongs to the checksum.
 type GREFields struct {
 	Flags     uint16 // with version 0

@@ -22,7 +22,7 @@ type Hasher struct {
 	proto        uint8
 }
 
-// HashFields are the fields of a packet that tell flows apart.
+// HashFields are the fields of a packet that distinguish flows.
 type HashFields uint8
 
 const (

@@ -128,7 +128,7 @@ var gswitchRated = DUT{
 // either the link is slower than the core, and both switches forward what the
 // link takes, or the queue is empty. So the reference is what a loop leaves
 // waiting: nearly every frame finds the queue beyond it and is looked up, and in
-// each period the sender is told. The period is that of a link of 1 Gb/s, which
+// each period the sender is notified. The period is that of a link of 1 Gb/s, which
 // is what a core fills with small frames, so that about as many frames come in
 // one (a thousand) as on a link of 100 Gb/s (500 of 1000 bytes).
 var gswitchRoCC = DUT{

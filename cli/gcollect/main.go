@@ -65,16 +65,8 @@ the work over an external cluster (--nats). The other verbs show what was found.
 	f.StringVar(&a.login.Creds, "creds", "", "with --nats: file with NATS credentials")
 	f.StringVar(&a.login.Token, "token-file", "", "with --nats: file with the token of the servers, or with USER:PASSWORD")
 	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.runCommand(), a.eventsCommand(), a.exportCommand(), a.statusCommand(), a.suspectsCommand(), a.showCommand(), a.clockCommand(), versionCommand())
+	root.AddCommand(a.runCommand(), a.eventsCommand(), a.exportCommand(), a.statusCommand(), a.suspectsCommand(), a.showCommand(), a.clockCommand(), cli.Version("gcollect", version, "Version of this program"))
 	return root
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Version of this program", Args: cli.Args(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(c.OutOrStdout(), "gcollect", version)
-			return err
-		}}
 }
 
 // store opens the streams of a collector that runs. The caller closes the

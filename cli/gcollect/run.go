@@ -166,7 +166,7 @@ type parts struct {
 	bounded  []interface{ Limits() []*api.Limit }
 }
 
-// limits tells what is bounded of this collector.
+// limits says what is bounded of this collector.
 func (p *parts) limits(ctx context.Context, log *slog.Logger) (*api.Limits, error) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -35,7 +35,7 @@ func (f *engineFlags) addAll(c *cobra.Command) {
 	c.Flags().StringVar(&f.html, "html", "", "with --sim --netns and one scenario: write a page with both in each drawing")
 }
 
-// both tells that scenarios are to be compared on both engines.
+// both says that scenarios are to be compared on both engines.
 func (f *engineFlags) both() (bool, error) {
 	if f.sim != f.netns {
 		return false, usagef("--sim and --netns go together, with scenarios, as in gfabric compare --sim --netns scenarios/agreement/incast2.yaml")

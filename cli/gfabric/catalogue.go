@@ -8,7 +8,7 @@ import (
 	"gswitch/control/cli"
 )
 
-// catalogue is a command that lists what hosts can be told to use, of a kind T, and
+// catalogue is a command that lists what hosts can be known to use, of a kind T, and
 // shows one with its options.
 type catalogue[T any] struct {
 	name           string // of the command

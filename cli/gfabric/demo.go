@@ -111,7 +111,7 @@ func pace(s *scenario.Scenario, l *liveFlags) float64 {
 	return usualPace
 }
 
-// again tells where everything is, and how to repeat it by hand.
+// again says where everything is, and how to repeat it by hand.
 func again(on, file string, f *scenarioFlags, page string, pace float64) {
 	if f.short {
 		file += " --short"

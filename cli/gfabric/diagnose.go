@@ -17,7 +17,7 @@ import (
 	"gswitch/wholefile"
 )
 
-// diagnoseFlags say what is told of connections.
+// diagnoseFlags say what is notified of connections.
 type diagnoseFlags struct {
 	held, slow time.Duration
 	window     float64
@@ -36,7 +36,7 @@ func diagnoseCommand() *cobra.Command {
 			"cost it time: a retransmission timeout and why it came to that, a loss that was found\n" +
 			"late, an acknowledgement that was held back, a closed window. Runs of scenarios record\n" +
 			"with measure.connections, to the directory connections of their results.\n\n" +
-			"Of a capture (.pcapng, .pcap) it tells what can be told from packets, of any TCP: which\n" +
+			"Of a capture (.pcapng, .pcap) it says what packets show, of any TCP: which\n" +
 			"were sent again, behind a silence as by a timer, or arrived late; duplicate\n" +
 			"acknowledgements, closed windows. That is an analysis, and not a replay. A direction that\n" +
 			"was captured at several points counts at the first.",

@@ -31,7 +31,7 @@ func flowsCommand() *cobra.Command {
 		Use:   "flows DIR",
 		Short: "Show who used which link, slot by slot, and which flows were lost, vanish or go round",
 		Long: "flows shows what the switches of a run counted (FlowRadar): a scenario with switch.flowradar.\n" +
-			"Without a link it tells what is wrong (flows that vanish at one place, loops) and who used\n" +
+			"Without a link it says what is wrong (flows that vanish at one place, loops) and who used\n" +
 			"the busiest links; with one, the flows of that link, and with --at those of one slot.",
 		Example: "  gfabric run scenarios/flowradar/blackhole.yaml\n" +
 			"  gfabric flows results/blackhole\n" +

@@ -29,7 +29,7 @@ func headroomCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "headroom",
 		Short: "Work out headroom and pause thresholds that lose nothing",
-		Long: "headroom tells what still arrives after a port asked its neighbour to pause, term\n" +
+		Long: "headroom says what still arrives after a port asked its neighbour to pause, term\n" +
 			"by term, and what follows for the buffer. It is the arithmetic by which switches\n" +
 			"size headroom themselves and by which unsafe thresholds are refused.\n\n" +
 			"--queues shared: a buffer that ports share, with headroom for each lossless class of\n" +

@@ -97,7 +97,7 @@ func command() (*cobra.Command, *bool) {
 			"file says who sends what, what is measured and what must come out. Hosts are RDMA\n" +
 			"NICs. They and the switches run in virtual time (--on sim) or, the same nodes, on\n" +
 			"real frames between network namespaces (--on netns, fit, compare --sim --netns; root).\n\n" +
-			"traces, why, losses and diagnose tell what became of packets and connections; replay\n" +
+			"traces, why, losses and diagnose say what became of packets and connections; replay\n" +
 			"does again what a switch did. None of them needs root.\n\n" +
 			"A network is described by a YAML file or by a generator:\n  " + strings.Join(fabric.Generators(), "\n  "),
 		Example: "  gfabric up leaf-spine:2,4,2 --rate 200Mbps\n" +
@@ -108,19 +108,9 @@ func command() (*cobra.Command, *bool) {
 			"  gfabric run scenarios/agreement/incast2.yaml --on netns",
 		PersistentPreRun: func(*cobra.Command, []string) { began = true },
 	}, version)
-	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), siteCommand(), watchCommand(), planCommand(), loadCommand(), demoCommand(), headroomCommand(), pfcCommand(), clockCommand(), replayCommand(), tracesCommand(), whyCommand(), probeCommand(), diagnoseCommand(), transparentCommand(), compareCommand(), reportCommand(), runCommand(), fitCommand(), checkCommand(), schemaCommand(), ccCommand(), recoveryCommand(), ns3Command(), nodeCommand(), versionCommand())
+	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), siteCommand(), watchCommand(), planCommand(), loadCommand(), demoCommand(), headroomCommand(), pfcCommand(), clockCommand(), replayCommand(), tracesCommand(), whyCommand(), probeCommand(), diagnoseCommand(), transparentCommand(), compareCommand(), reportCommand(), runCommand(), fitCommand(), checkCommand(), schemaCommand(), ccCommand(), recoveryCommand(), ns3Command(), nodeCommand(), cli.Version("gfabric", version, "Version of this program"))
 	root.AddCommand(lossesCommand(), flowsCommand(), sweepCommand(), workerCommand(), exportCommand(), collectCommand())
 	return root, &began
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
-		Example: "  gfabric version",
-		Args:    cli.Args(cobra.NoArgs),
-		Run:     func(*cobra.Command, []string) { fmt.Fprintf(&stdout, "gfabric %s\n", version) },
-	}
 }
 
 // one accepts a single argument, and says what it is if it is missing.

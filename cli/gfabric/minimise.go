@@ -48,7 +48,7 @@ type input struct {
 	at, last frame.Time
 }
 
-// flowKey tells what becomes one input from the next.
+// flowKey says what becomes one input from the next.
 type flowKey struct {
 	kind replay.InputKind
 	port uint16

@@ -68,7 +68,7 @@ func (f *liveFlags) live(s *scenario.Scenario) (l runner.Live, err error) {
 	l.Workers, l.CPUs, l.Bound = f.workers, f.cpus, frame.Time(f.bound)
 	name := wiresName(s.Doc.Name)
 	l.Wires = func(ctx context.Context, p *fabric.Plan) (runner.Wires, error) {
-		// What the lab knows them by tells which scenario they are for.
+		// What the lab knows them by says which scenario they are for.
 		t, own := *p.Topology, *p
 		t.Name, own.Topology = name, &t
 		return lab.RaiseWires(ctx, &own, say)

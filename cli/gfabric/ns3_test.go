@@ -70,7 +70,7 @@ func TestNS3(t *testing.T) {
 		t.Errorf("%v", x)
 	}
 
-	// Time that is up too early tells what had ended, and is a failure.
+	// Time that is up too early says what had ended, and is a failure.
 	if code, text = output(t, append(args, "--until", "2000667us")...); code != exitFailed || !strings.Contains(text, "unfinished  ") {
 		t.Errorf("exit code %d\n%s", code, text)
 	}

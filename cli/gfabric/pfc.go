@@ -50,7 +50,7 @@ func pfcTraceCommand() *cobra.Command {
 			"itself - and below each the ports that were paused for it, back to the hosts. A\n" +
 			"switch asks a neighbour to pause because frames that came from there wait for some\n" +
 			"egress port; if that port is paused itself, the pause followed from that one.\n" +
-			"A table tells who paused whom. HELD is the most that the port and class which asked\n" +
+			"A table says who paused whom. HELD is the most that the port and class which asked\n" +
 			"held when it asked. In a switch with a crossbar all frames that came by a port wait\n" +
 			"in one queue: FOR is the egress port that had no room for the first one, and behind\n" +
 			"it stand those that the others are for.\n\n" +
@@ -74,7 +74,7 @@ func pfcTraceCommand() *cobra.Command {
 				t, err = f.scenario(c.Context(), args[0])
 			} else {
 				if f.from != "" || f.to != "" {
-					return usagef("--from and --to are times of a scenario; of a fabric --last tells how far back")
+					return usagef("--from and --to are times of a scenario; of a fabric --last says how far back")
 				}
 				if name := ofScenarios(c); name != "" {
 					return usagef("--%s is for scenarios: name a file, or leave it out", name)

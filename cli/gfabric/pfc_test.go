@@ -58,7 +58,7 @@ func TestPFCRefuses(t *testing.T) {
 		{"pfc trace " + file, "nobody pauses anybody without pfc.enabled: true"},
 		{"pfc trace " + file + " --from soon", "--from"},
 		{"pfc trace " + file + " --from 2ms --to 1ms", "is not after"},
-		{"pfc trace lab --from 2ms", "--last tells how far back"},
+		{"pfc trace lab --from 2ms", "--last says how far back"},
 		{"pfc trace lab --on netns", "--on is for scenarios"},
 		{"pfc trace lab --keep 5", "--keep is for scenarios"},
 		{"pfc trace lab --last 10s --seed 2", "--seed is for scenarios"},

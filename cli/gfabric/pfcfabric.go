@@ -89,7 +89,7 @@ func pfcDeadlockCommand() *cobra.Command {
 			}
 			for i := range w.Circles {
 				if w.Circles[i].For >= frame.Time(after) {
-					return fmt.Errorf("fabric %s is in a deadlock; gfabric pfc trace %s tells how it came about", st.Name, st.Name)
+					return fmt.Errorf("fabric %s is in a deadlock; gfabric pfc trace %s says how it came about", st.Name, st.Name)
 				}
 			}
 			return nil

@@ -37,7 +37,7 @@ func probeCommand() *cobra.Command {
 			"sends what is in it on like any packet that just came; so does each further switch of --via. Switches\n" +
 			"do so for those whose address is in watch.probes.from of their documents. Every header asks for a trace,\n" +
 			"so that sessions with everflow copy the probe at every hop, whatever they sample:\n" +
-			"gfabric why probes tells what became of them.\n\n" +
+			"gfabric why probes says what became of them.\n\n" +
 			"--via A,B --to A measures the link between A and B, there and back, by the clock of A alone.\n" +
 			"--src, ports and --protocol are those of a flow whose way the probes are to take behind the last switch.\n" +
 			"The checksum of TCP or UDP is wrong: a server drops probes without a word.",
@@ -52,7 +52,7 @@ func probeCommand() *cobra.Command {
 			if err := f.send(c.Context(), p); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "sent %d probes of series %d by %s to %s; gfabric why probes COPIES tells of them\n", f.count, p.ID, strings.Join(f.via, " "), f.to)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "sent %d probes of series %d by %s to %s; gfabric why probes COPIES says what became of them\n", f.count, p.ID, strings.Join(f.via, " "), f.to)
 			return err
 		},
 	}

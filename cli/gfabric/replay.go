@@ -227,7 +227,7 @@ func (f *replayFlags) fits(words []string) error {
 	return nil
 }
 
-// ending tells how a replay came to an end: where the record does, and why; err is
+// ending says how a replay came to an end: where the record does, and why; err is
 // another error.
 func ending(name string, why error) (cut string, err error) {
 	lost, saved := replay.LostError{}, replay.SavedError{}
@@ -240,7 +240,7 @@ func ending(name string, why error) (cut string, err error) {
 	return "", fmt.Errorf("%s: %w", name, why)
 }
 
-// verdict tells how far a replay came, and that it was what was recorded.
+// verdict says how far a replay came, and that it was what was recorded.
 func (r *replayed) verdict(w io.Writer, began time.Time, cut string) {
 	p, h := r.p, r.p.Header
 	frames, sums := p.Sent()

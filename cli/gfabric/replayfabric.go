@@ -20,7 +20,7 @@ import (
 // which --node chooses those of one node.
 func (f *replayFlags) records(name string) ([]string, error) {
 	if s, err := os.Stat(name); err != nil || !s.IsDir() {
-		return []string{name}, nil // open tells what is wrong
+		return []string{name}, nil // open says what is wrong
 	}
 	files, err := filepath.Glob(filepath.Join(name, "*.grec"))
 	switch {
@@ -99,7 +99,7 @@ func (f *replayFlags) several(ctx context.Context, names []string, until *condit
 		return fmt.Errorf("%s: %s did not come up to the end", filepath.Dir(names[0]), f.until)
 	}
 	for _, m := range x.nodes {
-		cut, _ := ending(m.file, m.ended) // play has told of errors
+		cut, _ := ending(m.file, m.ended) // play has reported errors
 		m.verdict(stderr, began, cut)
 	}
 	if c := x.came; c != nil {

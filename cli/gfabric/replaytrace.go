@@ -177,7 +177,7 @@ type life struct {
 	waited frame.Time
 }
 
-// line tells what happened to a frame that was parsed.
+// line says what happened to a frame that was parsed.
 func (s *sight) line(now frame.Time, ref frame.Ref, l life) {
 	m, b := s.arena.Meta(ref), s.arena.Bytes(ref)
 	src, dst := addressesOf(s.arena, ref)
@@ -232,7 +232,7 @@ func (s *sight) save(now frame.Time, port uint16, ref frame.Ref, dir capture.Dir
 	if !known {
 		var err error
 		if iface, err = s.pcap.Interface(name, "", capture.MaxSnapLen); err != nil {
-			return // the file tells when it is closed
+			return // the file says when it is closed
 		}
 		s.ifaces[name] = iface
 	}

@@ -80,7 +80,7 @@ func runCommand() *cobra.Command {
 			"changes a bit of what comes out. --on netns (root) runs the same\n" +
 			"nodes in real time: each link is a veth pair between network namespaces with AF_XDP\n" +
 			"sockets, and the nodes' clock is slowed by --scale, so that rates are divided, times\n" +
-			"multiplied, and results need no scaling back. The report tells how late workers were;\n" +
+			"multiplied, and results need no scaling back. The report says how late workers were;\n" +
 			"a run that was too late is INVALID. gfabric fit finds the smallest scale. Results go\n" +
 			"to results/NAME-netns. --processes hosts gives each host a process of its own, and\n" +
 			"--processes each every switch, too; without it one process, and often one thread,\n" +

@@ -70,7 +70,7 @@ func (f *copiesFlags) book(name string) (*traces.Book, error) {
 	return b, nil
 }
 
-// rows cuts a list to what is to be printed, and tells of the rest.
+// rows cuts a list to what is to be printed, and reports the rest.
 func rows[T any](limit int, v []T) (shown []T, rest int) {
 	if limit > 0 && len(v) > limit {
 		return v[:limit], len(v) - limit

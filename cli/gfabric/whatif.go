@@ -24,7 +24,7 @@ import (
 	"gswitch/wholefile"
 )
 
-// compare replays a record as it was and with another configuration, and tells what
+// compare replays a record as it was and with another configuration, and says what
 // is different.
 func (f *replayFlags) compare(ctx context.Context, name string, end frame.Time, w io.Writer) error {
 	was, err := f.freely(ctx, name, end, false)
@@ -268,7 +268,7 @@ func (o *outcome) against(would *outcome) *difference {
 	return d
 }
 
-// print tells what would have been different.
+// print says what would have been different.
 func (d *difference) print(w io.Writer) {
 	took := d.took.Duration().Round(time.Microsecond)
 	if len(d.Rows) == 0 && d.first == frame.Never {

@@ -83,7 +83,7 @@ run.`,
 	cli.CredentialFlags(f, &a.show)
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.withTransparent(a.runCommand()), a.serveCommand(), a.sendCommand(), a.pingCommand(), a.perfCommand(), a.tcpCommand(), a.calibrateCommand(), a.withChannels(a.showCommand()), a.timeCommand(), a.watchCommand(), a.captureCommand(),
-		a.applyCommand(), a.withTransparentFiles(a.validateCommand()), schemaCommand(), doctor.Command("ghost", &a.json), versionCommand())
+		a.applyCommand(), a.withTransparentFiles(a.validateCommand()), schemaCommand(), doctor.Command("ghost", &a.json), cli.Version("ghost", version, "Version of this program (show host: of the daemon)"))
 	return root
 }
 
@@ -109,13 +109,6 @@ func (a *app) client(ctx context.Context) (api.HostClient, string, error) {
 func schemaCommand() *cobra.Command {
 	return &cobra.Command{Use: "schema", Short: "JSON Schema of the configuration file", Example: "  ghost schema > ghost.schema.json", Args: cli.Args(cobra.NoArgs), RunE: func(c *cobra.Command, _ []string) error {
 		_, err := c.OutOrStdout().Write(config.HostsSchema())
-		return err
-	}}
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Version of this program (show host: of the daemon)", Args: cli.Args(cobra.NoArgs), RunE: func(c *cobra.Command, _ []string) error {
-		_, err := fmt.Fprintln(c.OutOrStdout(), "ghost", version)
 		return err
 	}}
 }

@@ -313,7 +313,7 @@ with --keep-privileges.`,
 			defer signal.Stop(hangup)
 			r, err := o.start(c.Context(), a, c.ErrOrStderr(), slog.LevelInfo)
 			if errors.Is(err, context.Canceled) {
-				return nil // told to end while it waited for an interface
+				return nil // asked to end while it waited for an interface
 			}
 			if err != nil {
 				return err

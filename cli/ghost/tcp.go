@@ -149,7 +149,7 @@ func terminal(r io.Reader) bool {
 	return err == nil && s.Mode()&os.ModeCharDevice != 0
 }
 
-// carried tells what a connection did that has ended.
+// carried says what a connection did that has ended.
 func (a *app) carried(c *cobra.Command, m *api.StreamReport) error {
 	s := m.Stream
 	if a.json {

@@ -198,7 +198,7 @@ func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent, file str
 	log := control.NewLogger(c.ErrOrStderr(), level)
 	t, err := host.NewTransparent(c.Context(), doc, host.TransparentOptions{Version: version, Source: cmp.Or(file, "flags"), Wait: wait, Logger: log, Override: override})
 	if errors.Is(err, context.Canceled) {
-		log.Info("told to end while it waited for an interface", "error", err)
+		log.Info("asked to end while it waited for an interface", "error", err)
 		return cli.CloseAll(listeners)
 	}
 	if err == nil {

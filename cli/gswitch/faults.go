@@ -31,7 +31,7 @@ func faultWords(w []string) (map[string]string, error) {
 	return m, nil
 }
 
-// printFaults tells what goes wrong at a port because somebody asked for it.
+// printFaults says what goes wrong at a port because somebody asked for it.
 func printFaults(field func(name, format string, args ...any), f *api.Faults) {
 	if f == nil {
 		return

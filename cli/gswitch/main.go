@@ -66,17 +66,9 @@ under ` + control.SocketDir + ` where only one runs, else chosen with --name or 
 	cli.CredentialFlags(f, &a.show)
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.applyCommand(), schemaCommand(), a.showCommand(), a.setCommand(), a.addCommand(), a.delCommand(),
-		a.clearCommand(), a.watchCommand(), a.captureCommand(), a.recordCommand(), a.policyCommand(), doctor.Command("gswitch", &a.json), versionCommand())
+		a.clearCommand(), a.watchCommand(), a.captureCommand(), a.recordCommand(), a.policyCommand(), doctor.Command("gswitch", &a.json), cli.Version("gswitch", version, "Version of this program (show version: of the daemon too)"))
 	a.completeNames(root)
 	return root
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Version of this program (show version: of the daemon too)", Args: cli.Args(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(c.OutOrStdout(), "gswitch", version)
-			return err
-		}}
 }
 
 // client returns the daemon's API, and its address for messages.

@@ -14,7 +14,7 @@ import (
 	"gswitch/control/api"
 )
 
-// What show queues --order tells of a queue is what happened to frames, over AF_XDP:
+// What show queues --order reports a queue is what happened to frames, over AF_XDP:
 // short ones wait behind long ones, first in, first out, and where the queue is full
 // the last goes.
 func TestOrderOfRealFramesIsShown(t *testing.T) {

@@ -182,7 +182,7 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 	}
 	d, err := control.New(ctx, doc, opts)
 	if errors.Is(err, context.Canceled) {
-		log.Info("told to end while it waited for an interface", "error", err)
+		log.Info("asked to end while it waited for an interface", "error", err)
 		return cli.CloseAll(listeners)
 	}
 	if refused := (control.ConfigError{}); errors.As(err, &refused) {

@@ -133,7 +133,7 @@ func printPorts(w io.Writer, m *api.Ports) {
 		fmt.Fprintln(w, "warning:", text)
 	}
 	if warnings != nil {
-		fmt.Fprintln(w, "show ports PORT tells what to do")
+		fmt.Fprintln(w, "show ports PORT says what to do")
 	}
 }
 

@@ -60,7 +60,7 @@ type Daemon interface {
 	Stop() error
 }
 
-// Serve tells that a daemon is ready, on out and to systemd, and lets it serve
+// Serve says that a daemon is ready, on out and to systemd, and lets it serve
 // until ctx ends. reload is called for each hangup.
 func Serve(ctx context.Context, d Daemon, listeners []net.Listener, out io.Writer, ready string, hangup <-chan os.Signal, reload func()) error {
 	fmt.Fprintf(out, "ready: %s\n", ready)

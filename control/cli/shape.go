@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Shape tells what --json prints of a message: the names of its fields, a list
+// Shape says what --json prints of a message: the names of its fields, a list
 // as name[], and what an object has in braces. control/api/control.proto says
 // what each field is.
 func Shape(m proto.Message) string {

@@ -87,7 +87,7 @@ func (l *Link) check(chunk int) []Finding {
 	case native:
 		v = append(v, ok(name("XDP mode"), "%s: native, with one copy each way", l.Driver))
 	default:
-		add("XDP mode", Warn, fmt.Sprintf("driver %q is not known to have native XDP", l.Driver), "generic mode builds an sk_buff for each frame first: it is slower, and offloads show through", "use a NIC with native XDP (show ports NAME tells what was got)")
+		add("XDP mode", Warn, fmt.Sprintf("driver %q is not known to have native XDP", l.Driver), "generic mode builds an sk_buff for each frame first: it is slower, and offloads show through", "use a NIC with native XDP (show ports NAME says what was got)")
 	}
 	v = append(v, l.stamps())
 	if l.XDP != "" {

@@ -125,7 +125,7 @@ func (s *iperf) serve(c net.Conn) {
 	c.Close()
 }
 
-// run carries out a test. What fails ends it: the client tells why.
+// run carries out a test. What fails ends it: the client says why.
 func (t *iperfTest) run() {
 	defer close(t.done)
 	if t.say(iperfParams) != nil || t.read(&t.params) != nil {

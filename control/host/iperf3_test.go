@@ -34,7 +34,7 @@ func says(t *testing.T, c net.Conn, want ...byte) {
 	}
 }
 
-// A test of iperf3 goes through its states, another client is told to wait, and what is not
+// A test of iperf3 goes through its states, another client is asked to wait, and what is not
 // there is refused.
 func TestIperf3(t *testing.T) {
 	s := &iperf{timeout: 30 * time.Second}

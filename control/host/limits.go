@@ -13,7 +13,7 @@ import (
 	"gswitch/tcp/endpoint"
 )
 
-// ListLimits tells what is bounded, how much of it is in use, and how often
+// ListLimits says what is bounded, how much of it is in use, and how often
 // something was refused.
 func (s *server) ListLimits(_ context.Context, r *api.ListHostsRequest) (*api.Limits, error) {
 	d := s.d

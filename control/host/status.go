@@ -12,7 +12,7 @@ import (
 	"gswitch/metrics"
 )
 
-// describe tells what is known of one host.
+// describe says what is known of one host.
 func describe(u *unit, snap *metrics.Snapshot, h *metrics.Host) *api.HostStatus {
 	c := u.conf.Load()
 	out := &api.HostStatus{

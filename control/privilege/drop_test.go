@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// daemon drops what it does not need and tells what it can do then, a line each.
+// daemon drops what it does not need and says what it can do then, a line each.
 func daemon(what string) string {
 	// Threads that are there already have to be without it, too.
 	stay := make(chan struct{})

@@ -115,7 +115,7 @@ func some(n *Need, namespaces bool) []seccomp.NameWithConditions {
 	return calls
 }
 
-// elsewhere are calls whose arguments no filter can see. Who makes them is told that there are none, and makes
+// elsewhere are calls whose arguments no filter can see. Who makes them is notified that there are none, and makes
 // older ones: clone and openat.
 var elsewhere = []string{"clone3", "openat2"}
 
@@ -144,7 +144,7 @@ func confine(n *Need, namespaces bool) (unfiltered string, err error) {
 	return unfilteredBy(err)
 }
 
-// unfilteredBy tells what the kernel's answer to a filter means.
+// unfilteredBy says what the kernel's answer to a filter means.
 func unfilteredBy(err error) (unfiltered string, _ error) {
 	switch {
 	case errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EINVAL) && !seccomp.Supported():

@@ -57,7 +57,7 @@ func Landlock() (abi int, err error) {
 	return int(v), nil
 }
 
-// openBy tells what the kernel's answer to a question for Landlock means.
+// openBy says what the kernel's answer to a question for Landlock means.
 func openBy(err error) (open string, _ error) {
 	switch {
 	case errors.Is(err, unix.ENOSYS):

@@ -44,7 +44,7 @@ func TestStatisticsCountLosses(t *testing.T) {
 	}
 }
 
-// A device that goes down or away is told apart, and its chunks come back.
+// A device that goes down or away is distinguished, and its chunks come back.
 func TestDeviceLoss(t *testing.T) {
 	l := newLab(t)
 	l.pair("h0", "s0", 1500, 1)

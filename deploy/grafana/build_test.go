@@ -92,7 +92,7 @@ func (b *builder) graph(title, unit, description string, qs ...q) *panel {
 	return p
 }
 
-// stat is a number at the top; its colour tells whether it is as it should be.
+// stat is a number at the top; its colour says whether it is as it should be.
 func (b *builder) stat(title, unit, description, expr string, steps ...step) *panel {
 	p := b.newPanel("stat", title, unit, description, 4, 4, targets([]q{{"", expr}}, "time_series", true))
 	if len(steps) == 0 {
@@ -164,7 +164,7 @@ func notLost() string {
 }
 
 // orZero shows a zero where there is no series, since many exist only once
-// something went wrong. label names what the series are told apart by.
+// something went wrong. label names what the series are distinguished by.
 func orZero(expr, label string) string {
 	return fmt.Sprintf(`%s or on () label_replace(vector(0), "%s", "none", "", "")`, expr, label)
 }

@@ -12,7 +12,7 @@ func collector() dashboard {
 	b.stat("Exporters", "none", "Daemons that are connected to report.", `sum(gcollect_exporters{`+at+`})`, from("red", 1.0, "green")...)
 	b.stat("Lanes", "none", "Of the 16 parts of the reports, how many somebody analyses.", `sum(gcollect_lanes{`+at+`})`, from("red", 16.0, "green")...)
 	b.stat("Lost packets", "pps", "Packets that links lost, of those whose both ends report.", orZero(`sum(rate(gcollect_link_lost_packets_total{`+at+`}[$__rate_interval]))`, "link"), from("green", 1.0, "yellow")...)
-	b.stat("Blackholes and loops", "none", "Events that tell of blackholes and loops, in the last five minutes.",
+	b.stat("Blackholes and loops", "none", "Events that report blackholes and loops, in the last five minutes.",
 		orZero(`sum(increase(gcollect_events_total{`+at+`,what=~"blackhole|loop|looped"}[5m]))`, "what"), from("green", 1.0, "red")...)
 	b.stat("Reports missing", "none", "Reports that switches had no memory for, in the last five minutes.", orZero(`sum(increase(gcollect_missing_reports_total{`+at+`}[5m]))`, "instance"), from("green", 1.0, "red")...)
 
@@ -23,7 +23,7 @@ func collector() dashboard {
 		q{"{{link}}", orZero(rate("link", "gcollect_link_lost_packets_total", at)+` / (`+rate("link", "gcollect_link_packets_total", at)+` > 0)`, "link")}).lines(from("green", 0.001, "yellow", 0.01, "red"))
 	b.graph("Lost and named", "pps", "Packets that links lost, and those of them that are known one by one: the digests are too small where these are fewer.",
 		q{"lost", orZero(`sum(rate(gcollect_link_lost_packets_total{`+at+`}[$__rate_interval]))`, "link")}, q{"named", orZero(`sum(rate(gcollect_link_found_packets_total{`+at+`}[$__rate_interval]))`, "link")})
-	b.graph("Traced packets", "pps", "Packets that copies tell of, by what became of them.", q{"{{what}}", orZero(rate("what", "gcollect_traces_total", at), "what")}).stacked()
+	b.graph("Traced packets", "pps", "Packets that copies report, by what became of them.", q{"{{what}}", orZero(rate("what", "gcollect_traces_total", at), "what")}).stacked()
 	b.graph("Slots of flows", "ops", "Slots of switches of which every flow is known, not every flow, or nothing for sure.", q{"{{outcome}}", orZero(rate("outcome", "gcollect_flow_slots_total", at), "outcome")}).stacked()
 
 	b.row("Reports")

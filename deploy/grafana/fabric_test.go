@@ -42,7 +42,7 @@ func fabric() dashboard {
 	b.graph("Paused by the neighbour", "percentunit", "Share of the time in which a port may not send, by class. The ten worst. Near 1 it is a storm.",
 		q{port + " class {{class}}", orZero(`topk(10, rate(gswitch_pfc_pause_seconds_total{`+at+`,direction="rx"}[$__rate_interval]))`, "port")}).
 		atMost(1).lines(from("green", 0.5, "yellow", 0.9, "red")).linked("switch", "instance", "switch", "port")
-	b.graph("Pausing the neighbour", "percentunit", "Share of the time in which a port tells its neighbour to hold back, by class: this is where the pauses come from.",
+	b.graph("Pausing the neighbour", "percentunit", "Share of the time in which a port asks its neighbour to hold back, by class: this is where the pauses come from.",
 		q{port + " class {{class}}", orZero(`topk(10, rate(gswitch_pfc_pause_seconds_total{`+at+`,direction="tx"}[$__rate_interval]))`, "port")}).
 		atMost(1).linked("switch", "instance", "switch", "port")
 	b.graph("ECN marks", "percentunit", "Share of the frames of a queue that left with a congestion mark. The ten highest.",
@@ -52,7 +52,7 @@ func fabric() dashboard {
 		q{"{{reason}}", orZero(rate("reason", "gswitch_drops_total", at+`,reason!~"`+notLost()+`"`), "reason")}).stacked()
 	b.graph("Losses by switch", "pps", "Lost frames by switch.",
 		q{"{{switch}}", orZero(rate("instance, switch", "gswitch_drops_total", at+`,reason!~"`+notLost()+`"`), "switch")}).stacked()
-	b.graph("Telemetry records", "pps", "Data frames with in-band telemetry, by what became of the switch's record. Only stamped ones tell the host of this switch.",
+	b.graph("Telemetry records", "pps", "Data frames with in-band telemetry, by what became of the switch's record. Only stamped ones notify the host of this switch.",
 		q{"{{outcome}}", orZero(rate("outcome", "gswitch_telemetry_frames_total", at), "outcome")}).stacked()
 
 	b.row("Machine")

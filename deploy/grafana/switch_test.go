@@ -26,7 +26,7 @@ func (b *builder) switchHead(daemon, sw string) {
 	b.stat("Buffer", "percentunit", "Share of the packet buffer that is held.", `sum(gswitch_buffer_held_bytes{`+sw+`}) / sum(gswitch_buffer_size_bytes{`+sw+`})`, from("green", 0.7, "yellow", 0.9, "red")...)
 	b.stat("Free chunks", "percentunit", "Share of the packet memory that is free.", `gswitch_memory_free_chunks{`+daemon+`} / gswitch_memory_chunks{`+daemon+`}`, from("red", 0.05, "yellow", 0.2, "green")...)
 	b.stat("Runs for", "s", "Time since the daemon started.", `gswitch_uptime_seconds{`+daemon+`}`)
-	reload := b.stat("Last change", "none", "Whether the last change of the configuration was taken; the annotations tell when.", `gswitch_config_last_reload_success{`+daemon+`}`, from("red", 1.0, "green")...)
+	reload := b.stat("Last change", "none", "Whether the last change of the configuration was taken; the annotations say when.", `gswitch_config_last_reload_success{`+daemon+`}`, from("red", 1.0, "green")...)
 	reload.FieldConfig.Defaults.Mappings = []mapping{{"value", map[string]mapText{"0": {"refused", "red", 0}, "1": {"taken", "green", 1}}}}
 }
 
@@ -69,7 +69,7 @@ func (b *builder) switchLossless(sw, at string) {
 		q{"{{port}} class {{class}} ever", orZero(`gswitch_pg_headroom_watermark_bytes{`+at+`} / (gswitch_pg_headroom_size_bytes{`+at+`} > 0)`, "port")}).atMost(1).lines(from("green", 0.9, "red"))
 	b.graph("Paused by the neighbour", "percentunit", "Share of the time in which the port may not send the class.",
 		q{"{{port}} class {{class}}", orZero(`rate(gswitch_pfc_pause_seconds_total{`+at+`,direction="rx"}[$__rate_interval])`, "port")}).atMost(1).lines(from("green", 0.5, "yellow", 0.9, "red"))
-	b.graph("Pausing the neighbour", "percentunit", "Share of the time in which the neighbour is told to hold back.",
+	b.graph("Pausing the neighbour", "percentunit", "Share of the time in which the neighbour is asked to hold back.",
 		q{"{{port}} class {{class}}", orZero(`rate(gswitch_pfc_pause_seconds_total{`+at+`,direction="tx"}[$__rate_interval])`, "port")}).atMost(1)
 	b.graph("Pause frames", "pps", "Asks for pause (xoff) and for its end (xon), both ways, and flow control of a kind that is not configured.",
 		q{"{{port}} {{direction}} {{type}}", orZero(rate("port, direction, type", "gswitch_pfc_frames_total", at), "port")},

@@ -14,7 +14,7 @@ import (
 // what the measure itself is off by; there, all of it is a nil check. lossy:
 // frames of a class that nothing pauses. quiet: lossless frames while nothing is
 // paused; they are noted, and their queue is one from which flows can be taken.
-// asked: the same while the neighbour that they come from is told to pause and
+// asked: the same while the neighbour that they come from is asked to pause and
 // rounds of tokens are due.
 func BenchmarkEscape(b *testing.B) {
 	b.Run("off", func(b *testing.B) {
@@ -120,7 +120,7 @@ func escapePump(b testing.TB, e *Config, class uint8, n int) *st.Pump {
 }
 
 // blockThird leaves frames of port 0 waiting for a slow port, until the
-// neighbour at port 0 is told to pause.
+// neighbour at port 0 is asked to pause.
 func blockThird(b testing.TB, p *st.Pump) {
 	slow := wt.Frame(wt.Eth(st.HostMAC(3), st.HostMAC(1)), wt.IPv4("10.0.0.9", "10.0.0.3"), wt.UDP(1, 2000), wt.Zeros(1400))
 	n := p.Rig.Switch.Nodes[0]

@@ -30,7 +30,7 @@ type Config struct {
 	Period frame.Time
 }
 
-// Neighbor tells of a port that its neighbour understands tokens: a switch that
+// Neighbor reports a port that its neighbour understands tokens: a switch that
 // lets frames escape, too.
 type Neighbor struct{}
 

@@ -175,7 +175,7 @@ func flowOf(b []byte, m *frame.Meta) wire.FlowID {
 	return wire.FlowID{Addrs: binary.BigEndian.Uint64(b[m.L3+12:]), Ports: uint32(m.SrcPort)<<16 | uint32(m.DstPort), Proto: m.ProtoIn}
 }
 
-// isPlain tells whether a frame belongs to a flow that a token can name.
+// isPlain says whether a frame belongs to a flow that a token can name.
 func isPlain(m *frame.Meta) bool {
 	return m.Flags&(frame.HasIPv4|frame.HasTunnel|frame.IsFragment|frame.IsMulticast|frame.IsClone) == frame.HasIPv4
 }

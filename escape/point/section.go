@@ -62,7 +62,7 @@ func reclaim(least, leaves units.Duration) units.Duration {
 	return min(max(least, 2*leaves), units.Duration(escape.MaxReclaim))
 }
 
-// hasty tells of a time after which most tokens count as lost while their frames are
+// hasty reports a time after which most tokens count as lost while their frames are
 // on the way.
 func hasty(t, leaves units.Duration, slots int, where string) error {
 	if t == 0 || t >= leaves {
@@ -85,7 +85,7 @@ func (s *Section) Resolve(cfg *vswitch.Config) {
 	}
 }
 
-// Warn tells of a Reclaim that is too short.
+// Warn reports a Reclaim that is too short.
 func (s *Section) Warn() error {
 	return hasty(s.Reclaim, s.leaves, s.Slots, "the slowest of the ports")
 }
@@ -151,7 +151,7 @@ func (s *Virtual) Resolve(cfg *vswitch.Config) {
 	}
 }
 
-// Warn tells of a Reclaim that is too short.
+// Warn reports a Reclaim that is too short.
 func (s *Virtual) Warn() error {
 	return hasty(s.Reclaim, s.leaves, s.Slots, "the slowest link between switches")
 }

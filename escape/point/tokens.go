@@ -93,14 +93,14 @@ func (p *ports) arm(at frame.Time) {
 // armRound has a round of tokens at the next multiple of the period.
 func (p *ports) armRound(now frame.Time) { p.arm(now - now%p.period + p.period) }
 
-// pauses is told that a neighbour is paused: there may be tokens to make.
+// pauses is notified that a neighbour is paused: there may be tokens to make.
 func (p *ports) pauses(now frame.Time, port uint16) {
 	if p.node.PFC(port).XOFFSent() != 0 {
 		p.armRound(now)
 	}
 }
 
-// paused is told that the neighbour at a port pauses or resumes.
+// paused is notified that the neighbour at a port pauses or resumes.
 func (p *ports) paused(now frame.Time, port uint16) { p.arm(p.ask(now, port)) }
 
 // advance is a round, if it is time: for each open egress port, tokens for the

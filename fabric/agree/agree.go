@@ -1,4 +1,4 @@
-// Package agree tells how far the results of a scenario on real frames are
+// Package agree says how far the results of a scenario on real frames are
 // from those in virtual time, and whether that is within bounds.
 //
 // What is judged of each run: the percentiles 50, 95 and 99 of the slowdown of
@@ -240,7 +240,7 @@ func (c *Comparison) order(all []point) {
 	slices.SortStableFunc(c.Orders, func(a, b Order) int { return cmp.Compare(a.Value, b.Value) })
 }
 
-// sameBut tells that runs have the same parameters and seed, so that what is
+// sameBut says that runs have the same parameters and seed, so that what is
 // different is the variant.
 func sameBut(a, b *results.Run) bool {
 	if a.Seed != b.Seed || len(a.Params) != len(b.Params) {

@@ -107,7 +107,7 @@ func TestOrder(t *testing.T) {
 		reversed string
 	}{
 		{values(1, 2, 0, 2000), values(1.1, 3, 0, 5000), ""},
-		{values(1.1, 2, 0, 2000), values(1, 3, 0, 5000), ""}, // p50 is not told apart
+		{values(1.1, 2, 0, 2000), values(1, 3, 0, 5000), ""}, // p50 is not distinguished
 		{values(1, 3.1, 0, 2000), values(1.1, 3, 0, 5000), "slowdown_p99"},
 		{values(1, 2, 0, 5000), values(1.1, 3, 0, 4000), "queue_p95_bytes"},
 	} {

@@ -51,7 +51,7 @@ func (c *Comparison) Text(w io.Writer) error {
 
 func reasons(t *results.Timing) string {
 	if t == nil {
-		return ": nothing tells how well it kept time"
+		return ": nothing says how well it kept time"
 	}
 	s := ": " + strings.Join(t.Why, "; ")
 	if len(t.Remedies) > 0 {

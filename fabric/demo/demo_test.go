@@ -176,7 +176,7 @@ func TestView(t *testing.T) {
 	}
 	var b strings.Builder
 	if n := writeView(&b, ports, 200e6, 400e6, 7*time.Second, false); n != strings.Count(b.String(), "\n") {
-		t.Errorf("%d lines are told of:\n%s", n, b.String())
+		t.Errorf("%d lines are reported:\n%s", n, b.String())
 	}
 	want := `SWITCH   PORT        IN Mb/s   OUT Mb/s   DROPS/s  OUT           7 s left
 leaf1    h1            100.0       50.0         0  |###                 |

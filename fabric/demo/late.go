@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Lateness tells whether the machine kept up. Where programs wait for a
+// Lateness says whether the machine kept up. Where programs wait for a
 // processor, rates and latencies are those of the machine, not of the network.
 type Lateness struct {
 	SwitchP99, SwitchMax time.Duration // from the instant of a link's timer to the loop that served it

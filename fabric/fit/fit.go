@@ -1,5 +1,5 @@
 // Package fit searches for the smallest dilation at which a machine keeps time,
-// doubling until a piece of a scenario is valid, then bisecting, and tells which
+// doubling until a piece of a scenario is valid, then bisecting, and says which
 // of those that were valid takes the least real time. The two differ where the
 // clock of the nodes may be stopped (results.Timing.StoppedShare): a small scale is
 // valid then, and takes as long as a larger one.
@@ -181,7 +181,7 @@ func (r *Result) pace(scale int) int {
 	return scale
 }
 
-// stands tells whether at the quickest scale the clock stood for most of the
+// stands says whether at the quickest scale the clock stood for most of the
 // time. That scale says nothing of the machine then, and a larger one costs
 // nothing.
 func (r *Result) stands() bool { return r.Pace > 2*r.Quickest }

@@ -209,7 +209,7 @@ func (l *Layout) deviceMAC(e fabric.End) fabric.MAC {
 	return m
 }
 
-// deviceNames makes names that fit into 15 bytes and tell what is plugged in.
+// deviceNames makes names that fit into 15 bytes and say what is plugged in.
 type deviceNames struct {
 	t    *fabric.Topology
 	used map[Dev]bool // by Namespace and Name alone

@@ -40,7 +40,7 @@ type Config struct {
 	CPUs []int
 
 	// Record, where not nil, says where the run is recorded to. A run that cannot be
-	// recorded is not, and Recorded tells why, or it is refused with Must.
+	// recorded is not, and Recorded says why, or it is refused with Must.
 	Record *Record
 
 	Logger *slog.Logger // nil: warnings and errors of slog.Default()
@@ -87,7 +87,7 @@ func Maker(c Config) vnet.EngineMaker {
 	}
 }
 
-// Timed is an engine that tells how well it kept time.
+// Timed is an engine that says how well it kept time.
 type Timed interface {
 	// Timing is complete after Halt.
 	Timing() *results.Timing

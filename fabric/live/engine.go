@@ -141,7 +141,7 @@ func (e *Engine) chunks() int {
 	return min(max(share, leastFrames), maxFrames) + ports*2*ringSize
 }
 
-// owns tells whether this process steps a node of the topology.
+// owns says whether this process steps a node of the topology.
 func (e *Engine) owns(node int) bool { return e.cfg.Part == nil || e.cfg.Part.Own[node] }
 
 // Virtual implements vnet.Engine.

@@ -7,7 +7,7 @@ import (
 	"gswitch/sim"
 )
 
-// timed steps a node by an oscillator of its own: what it is told of time, and what
+// timed steps a node by an oscillator of its own: what it is notified of time, and what
 // it says of it, goes through that, as in virtual time.
 type timed struct {
 	frame.Stepper

@@ -7,7 +7,7 @@ import (
 	"gswitch/sim"
 )
 
-// watch tells what a node is told of time, and answers by it.
+// watch says what a node is notified of time, and answers by it.
 type watch struct {
 	frame.Stepper
 	now, up, stamp, wake frame.Time

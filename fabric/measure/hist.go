@@ -39,7 +39,7 @@ func (h *Hist) Add(v uint64, w float64) {
 	h.max = max(h.max, v)
 }
 
-// Empty tells whether nothing was counted.
+// Empty says whether nothing was counted.
 func (h *Hist) Empty() bool { return h.total == 0 }
 
 // Mean returns the weighted mean, NaN if nothing was counted.

@@ -127,5 +127,5 @@ func (r *Recorder) Close(now frame.Time) {
 // Closed returns when the run was over, frame.Never before.
 func (r *Recorder) Closed() frame.Time { return r.closed }
 
-// in tells whether the span (from, to] lies in the scope.
+// in says whether the span (from, to] lies in the scope.
 func (s *scope) in(from, to frame.Time) bool { return from >= s.from && to <= s.to }

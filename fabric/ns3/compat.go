@@ -47,7 +47,7 @@ const (
 	dctcpPer10 = 30_000 // DCTCP marks everything above this for each 10 Gb/s
 )
 
-// Recovery: go back to the gap that a NAK tells of; a receiver repeats the NAK
+// Recovery: go back to the gap that a NAK reports; a receiver repeats the NAK
 // for a gap at most once in this time; there is no timer.
 const nakInterval = 500 * frame.Microsecond
 

@@ -157,7 +157,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// A run that is interrupted, or whose time is up, tells what had ended.
+// A run that is interrupted, or whose time is up, says what had ended.
 func TestPartialRuns(t *testing.T) {
 	topo, flows := load(t, "incast16_500K")
 	ctx, cancel := context.WithCancel(context.Background())

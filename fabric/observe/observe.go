@@ -78,7 +78,7 @@ func Of(d *scenario.Document) (v []*System) {
 	return v
 }
 
-// Feature tells of a registered feature of switches whether a document turns it on.
+// Feature reports a registered feature of switches whether a document turns it on.
 func Feature(name string) func(d *scenario.Document) bool {
 	return func(d *scenario.Document) bool {
 		return slices.ContainsFunc(d.Features(), func(f scenario.Feature) bool { return f.Name == name }) ||

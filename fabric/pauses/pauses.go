@@ -103,7 +103,7 @@ type Share struct {
 
 // Branch is a part of the tree of propagation. The roots are the places where
 // congestion began: an egress port that was not paused itself when frames for
-// it filled a buffer, or a node that asked without telling why. Below stand the
+// it filled a buffer, or a node that asked without saying why. Below stand the
 // pauses that it led to, each with those that it led to in turn.
 type Branch struct {
 	At    End    `json:"at"` // root: the congested egress port, or the port that asked; else the port that was paused
@@ -163,7 +163,7 @@ func (t *Trace) Between(from, to float64) *Trace {
 	return New(v, max(from, t.From), min(to, t.To), t.Slack, t.Forgotten)
 }
 
-// edge is what tells edges apart.
+// edge is what distinguishes edges.
 type edge struct {
 	by, of End
 	class  int

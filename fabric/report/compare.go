@@ -97,7 +97,7 @@ func Compare(names []string, files []*results.File) *Comparison {
 	return c
 }
 
-// keysOf returns what tells runs apart in any file: name, parameters, and how
+// keysOf returns what distinguishes runs in any file: name, parameters, and how
 // many of the same came before.
 func keysOf(runs []results.Run) []string {
 	count := map[string]int{}
@@ -230,7 +230,7 @@ func (c *Comparison) Beyond(pattern string, tolerance float64) ([]string, error)
 	return out, nil
 }
 
-// equal tells whether all files have the value, and the same.
+// equal says whether all files have the value, and the same.
 func (d Difference) equal() bool {
 	for _, v := range d.Values {
 		if v == nil || d.Values[0] == nil || *v != *d.Values[0] {

@@ -79,7 +79,7 @@ func newFigure(name string, width, height vg.Length, title, xName, yName string,
 	return f
 }
 
-// slanted tells that the names on the x axis are too wide to lie side by side.
+// slanted says that the names on the x axis are too wide to lie side by side.
 func (f *figure) slanted() bool {
 	if f.x.kind != ordinal || len(f.x.names) == 0 {
 		return false

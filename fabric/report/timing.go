@@ -8,7 +8,7 @@ import (
 	"gswitch/fabric/results"
 )
 
-// timingRow is a line of the table that tells how well time was kept.
+// timingRow is a line of the table that says how well time was kept.
 type timingRow struct {
 	label string
 	cell  func(t *results.Timing) string

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// FlowColumns are the first columns of flows.csv; those that follow tell of its
+// FlowColumns are the first columns of flows.csv; those that follow report its
 // run. run counts the runs of results.json from 0. Times are in seconds; an
 // empty fct_s and slowdown are of a flow that did not finish.
 var FlowColumns = []string{"run", "name", "id", "src", "dst", "group", "bytes", "start_s", "fct_s", "ideal_s", "slowdown", "retransmitted"}
@@ -41,10 +41,10 @@ func EncodeFlows(w io.Writer, runs []Run) error {
 	return c.Error()
 }
 
-// ofRun are the columns of flows.csv that tell of the run; those of swept keys follow.
+// ofRun are the columns of flows.csv that report the run; those of swept keys follow.
 var ofRun = []string{"variant", "engine", "seed"}
 
-// DecodeFlows reads flows.csv into runs. What tells of the run stands in
+// DecodeFlows reads flows.csv into runs. What reports the run stands in
 // results.json, too, and is passed over. Errors tell the line.
 func DecodeFlows(r io.Reader, runs []Run) error {
 	c := csv.NewReader(r)

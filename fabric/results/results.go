@@ -68,7 +68,7 @@ type Run struct {
 	// Timing is how well real time was kept, nil in virtual time.
 	Timing *Timing `json:"timing,omitempty"`
 
-	// Pauses tell who paused whom, where that was recorded.
+	// Pauses say who paused whom, where that was recorded.
 	Pauses *pauses.Trace `json:"pauses,omitempty"`
 
 	// Losses are what meters at links found (switch.lossradar), by link and cause.
@@ -204,7 +204,7 @@ type Series struct {
 type Check struct {
 	Text string `json:"text"` // as written in the scenario
 	// Deviates marks a claim of a paper that is known not to hold here, and
-	// says why: OK then tells that it still does not.
+	// says why: OK then says that it still does not.
 	Deviates string  `json:"deviates,omitempty"`
 	OK       bool    `json:"ok"`
 	Got      float64 `json:"got"` // NaN if nothing was measured

@@ -27,7 +27,7 @@ const (
 // they take their place.
 var saved = []string{jsonName, flowName, "values.csv", "values.parquet", "summary.csv", "summary.parquet", slotsName, seriesIn, cdfIn}
 
-// Saves tells whether Save writes a file of a directory of results.
+// Saves says whether Save writes a file of a directory of results.
 func Saves(path string) bool {
 	first, _, _ := strings.Cut(filepath.ToSlash(path), "/")
 	return slices.Contains(saved, first)

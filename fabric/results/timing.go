@@ -2,7 +2,7 @@ package results
 
 import "encoding/json"
 
-// Timing tells how well a run on real frames kept time: a worker that comes
+// Timing says how well a run on real frames kept time: a worker that comes
 // late is another network. Times are those of the nodes, as everything else in
 // Run; a second of theirs took Scale real seconds.
 type Timing struct {

@@ -31,7 +31,7 @@ func sweptRuns() []Run {
 	return runs
 }
 
-// One value a line, with everything that tells which run it is of.
+// One value a line, with everything that says which run it is of.
 func TestValues(t *testing.T) {
 	var b strings.Builder
 	if err := values(sweptRuns()).csv(&b); err != nil {

@@ -55,7 +55,7 @@ func recordName(r *scenario.Run) string {
 	return notInNames.ReplaceAllString(fmt.Sprintf("%s-seed-%d", r.Name, r.Seed), "_") + ".grec"
 }
 
-// noteRecord tells of the record in the results of its run.
+// noteRecord reports the record in the results of its run.
 func (h *host) noteRecord(rec *live.Record, n *vnet.Network, out *results.Run) {
 	e, ok := n.Engine.(*live.Engine)
 	if !ok || rec == nil {

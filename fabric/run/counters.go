@@ -183,7 +183,7 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	put("faults_total", float64(spoiled))
 }
 
-// unstamped tells of records that switches could not write: congestion control
+// unstamped reports records that switches could not write: congestion control
 // did not see those queues.
 func (c *tally) unstamped(out *results.Run) {
 	all, missing, why := uint64(0), uint64(0), ""

@@ -209,7 +209,7 @@ func merge(summaries []*summary) (links sim.Stats, counts tally, timings []*live
 	return links, counts, timings
 }
 
-// owners tells which process has which host.
+// owners says which process has which host.
 func owners(t *fabric.Topology, processes []live.Process) []int {
 	of := make([]int, len(t.Nodes))
 	for i := range processes {

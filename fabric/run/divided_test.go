@@ -29,7 +29,7 @@ workload:
 duration: 4ms
 `
 
-// What processes tell of the pauses and the waiting queues of their own switches
+// What processes report the pauses and the waiting queues of their own switches
 // makes the same tree and the same deadlock as one process that has all.
 func TestPausesOfSeveralProcesses(t *testing.T) {
 	s := load(t, locked, scenario.Options{})

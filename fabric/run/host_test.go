@@ -49,7 +49,7 @@ func raiseWires(ctx context.Context, p *fabric.Plan) (Wires, error) {
 	return w, nil
 }
 
-// counted are wires that tell when they are closed.
+// counted are wires that say when they are closed.
 type counted struct {
 	Wires
 	closed *int

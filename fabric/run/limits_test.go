@@ -62,7 +62,7 @@ func TestInterruptWhilePosting(t *testing.T) {
 	}
 }
 
-// Frames that are lost for want of chunks are told apart from what a real
+// Frames that are lost for want of chunks are distinguished from what a real
 // network would lose.
 func TestExhaustedArenaIsCounted(t *testing.T) {
 	s := load(t, crowd, scenario.Options{})

@@ -41,7 +41,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A run that is over with its last flow has no end that could be told before.
+// A run that is over with its last flow has no end that could be known before.
 func TestReportOfOpenRuns(t *testing.T) {
 	var out strings.Builder
 	bars := []*progress{{name: "a", end: 100 * frame.Millisecond}, {name: "b", end: 100 * frame.Second, open: true}}

@@ -43,14 +43,14 @@ type Options struct {
 	Live Live
 
 	// Pauses is how many pauses each switch remembers, 0 for none: results then
-	// tell who paused whom.
+	// say who paused whom.
 	Pauses int
 
 	// Elsewhere, if not nil, executes the runs in virtual time in place of this
 	// process, all at once. One that fails is left out, and the others go on.
 	Elsewhere Elsewhere
 
-	// Watch, if not nil, is told of each run when it starts. With Pace, virtual
+	// Watch, if not nil, is notified of each run when it starts. With Pace, virtual
 	// time then goes by no faster than so many seconds in a real one.
 	Watch func(view.Source)
 	Pace  float64

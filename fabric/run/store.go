@@ -23,7 +23,7 @@ type store struct {
 	prints []string       // fingerprints
 }
 
-// printsName is the file that tells which run of results.json is which.
+// printsName is the file that says which run of results.json is which.
 const printsName = "fingerprints.json"
 
 const maxPrints = 16 << 20 // bytes of it

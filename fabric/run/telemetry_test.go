@@ -9,7 +9,7 @@ import (
 	"gswitch/fabric/scenario"
 )
 
-// told is a network that tells what happened, in each way by itself and in all.
+// told is a network that says what happened, in each way by itself and in all.
 const told = `
 version: 1
 title: What it costs to tell what happened
@@ -47,7 +47,7 @@ variants:
       switch.lossradar: {enabled: true}
 `
 
-// BenchmarkTelemetry runs a network with and without what tells what happened, and
+// BenchmarkTelemetry runs a network with and without what says what happened, and
 // counts the processor's time for each frame-hop, collecting and decoding among it.
 func BenchmarkTelemetry(b *testing.B) {
 	for _, name := range []string{"off", "watch", "flowradar", "lossradar", "exact", "all"} {

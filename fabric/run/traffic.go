@@ -116,7 +116,7 @@ func (t *traffic) begin() {
 	}
 }
 
-// listen lets the network of this process tell what becomes of the flows.
+// listen lets the network of this process say what becomes of the flows.
 func (t *traffic) listen(rec *measure.Recorder) {
 	t.n.OnDone(t.done)
 	t.n.OnArrival(t.arrived)
@@ -326,7 +326,7 @@ func (t *traffic) done(now frame.Time, d *vnet.Done) {
 	t.arm(m.part)
 }
 
-// idle tells whether every flow is complete and none will follow.
+// idle says whether every flow is complete and none will follow.
 func (t *traffic) idle() bool {
 	if t.open > 0 {
 		return false

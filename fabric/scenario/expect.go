@@ -125,7 +125,7 @@ func (d *Document) Keys() []string {
 	return measure.Known(d.Groups(), sizes, windows, events)
 }
 
-// fits tells whether r, evaluated in the context of a run, means run.
+// fits says whether r, evaluated in the context of a run, means run.
 func (r *ref) fits(run, context *Run) bool {
 	want := context.Variant
 	if r.variant != "" {
@@ -189,7 +189,7 @@ func (s *Scenario) Evaluate(measured []*results.Run) []results.Check {
 	return between
 }
 
-// varies tells whether e is about the point of the sweep that a context is at,
+// varies says whether e is about the point of the sweep that a context is at,
 // rather than about points that it pins.
 func (e *Expectation) varies(context *Run) (yes bool) {
 	e.expr.refs(func(r *ref) {

@@ -296,7 +296,7 @@ func (p *parser) call(name string) (*node, error) {
 	return n, nil
 }
 
-// truth tells whether n is true or false rather than a number.
+// truth says whether n is true or false rather than a number.
 func (n *node) truth() bool {
 	switch n.op {
 	case "and", "or", "<", "<=", ">", ">=", "==", "!=", "between":

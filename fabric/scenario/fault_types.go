@@ -31,7 +31,7 @@ type Fault struct {
 	Step    units.Duration `yaml:"step" doc:"clock: how far it is put forward at the start."`
 }
 
-// faultUses tells which keys a kind of fault needs, and which it may have
+// faultUses says which keys a kind of fault needs, and which it may have
 // beside kind, start and stop.
 var faultUses = map[string]struct{ needs, may []string }{
 	"loss":      {[]string{"link", "share"}, []string{"both", "burst", "from", "to"}},

@@ -171,7 +171,7 @@ func (v *validator) between() *vswitch.Config {
 	return cfg
 }
 
-// hasty tells of what features of switches as a whole have, and is seldom meant.
+// hasty reports what features of switches as a whole have, and is seldom meant.
 func (d *Document) hasty() (v []string) {
 	for _, f := range d.Wholes() {
 		if r, is := f.Section.(vswitch.Resolver); is {
@@ -183,8 +183,8 @@ func (d *Document) hasty() (v []string) {
 	return v
 }
 
-// cramped tells of features that hold queues deeper than they can be, so that
-// senders would only be told to speed up.
+// cramped reports features that hold queues deeper than they can be, so that
+// senders would only be asked to speed up.
 func (d *Document) cramped() (v []string) {
 	limit, lossless := d.Switch.Buffer.QueueLimit, or(d.PFC.Classes, d.Hosts.Class)
 	if limit == 0 {
@@ -198,7 +198,7 @@ func (d *Document) cramped() (v []string) {
 		}
 		// Faster ports have deeper queues: the least that any has.
 		if depth := units.Size(h.Depth(40e9)); limit < depth {
-			v = append(v, fmt.Sprintf("switch.buffer.queue_limit: queues are to be held at %s by switch.%s, and drop beyond %s: senders would only be told to speed up; hold them at less or raise the limit", depth, f.Name, limit))
+			v = append(v, fmt.Sprintf("switch.buffer.queue_limit: queues are to be held at %s by switch.%s, and drop beyond %s: senders would only be asked to speed up; hold them at less or raise the limit", depth, f.Name, limit))
 		}
 	}
 	return v

@@ -26,5 +26,5 @@ func (v *validator) noticesPass() {
 	} else if len(d.PFC.Classes) > 0 || d.Hosts.Class != class {
 		return
 	}
-	v.sec.Fail(key, "the notices of %s travel in class %d, which is lossless here: they would wait behind the congestion that they tell of; use another class", strings.Join(who, " and "), class)
+	v.sec.Fail(key, "the notices of %s travel in class %d, which is lossless here: they would wait behind the congestion that they report; use another class", strings.Join(who, " and "), class)
 }

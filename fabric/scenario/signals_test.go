@@ -44,7 +44,7 @@ func TestWithoutSignal(t *testing.T) {
 	}
 }
 
-// What congestion points tell must not wait for what it tells of.
+// What congestion points tell must not wait for what it reports of.
 func TestNoticesPass(t *testing.T) {
 	for _, point := range []string{"rocc", "qcn"} {
 		on := "switch: {" + point + ": {enabled: true}}\n"

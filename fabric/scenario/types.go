@@ -144,21 +144,21 @@ type PFC struct {
 	Quanta  int   `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
 
 	Response   units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect, at switches and hosts."`
-	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a switch gives up a port whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
+	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a switch gives up a port whose neighbour goes on although it was asked to pause, four times. Nobody looks if left out."`
 }
 
 // Hosts is what every host does.
 type Hosts struct {
 	Payload     units.Size     `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
 	CC          string         `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list. none keeps to a window of the bandwidth-delay product; with params window: none to nothing but the rate of its link."`
-	Verb        string         `yaml:"verb" enum:"send,write" default:"send" doc:"What messages are sent as. write: RDMA writes, whose first packet tells how long they are: edges go by it that write slack by size or remaining."`
+	Verb        string         `yaml:"verb" enum:"send,write" default:"send" doc:"What messages are sent as. write: RDMA writes, whose first packet says how long they are: edges go by it that write slack by size or remaining."`
 	Params      Params         `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
 	Class       int            `yaml:"class" range:"0,7" doc:"Traffic class of data."`
 	AckClass    *int           `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`
 	Weights     []int          `yaml:"weights" range:"0,1000" doc:"Weights of the classes 0 to 7 at the host's port; 0: strict. All strict if left out."`
 	BaseRTT     string         `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
 	Transport   Transport      `yaml:"transport" doc:"Loss recovery."`
-	CNP         CNP            `yaml:"cnp" doc:"How a receiver tells of congestion marks."`
+	CNP         CNP            `yaml:"cnp" doc:"How a receiver reports congestion marks."`
 	MarkAbove   units.Size     `yaml:"mark_above" range:"0,4294967295" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
 	QuenchAfter units.Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched."`
 	NoticeDelay units.Duration `yaml:"notice_delay" doc:"How long after its arrival at a host what a switch tells (RoCC, QCN) takes effect there. At once if left out."`
@@ -200,7 +200,7 @@ type Transport struct {
 	DynamicRTO      bool           `yaml:"dynamic_rto" doc:"true: the timeout follows measured round-trip times."`
 }
 
-// CNP says how a receiver tells of congestion marks.
+// CNP says how a receiver reports congestion marks.
 type CNP struct {
 	Frames   bool           `yaml:"frames" doc:"true: by RoCEv2 notification frames. false: by a bit of each acknowledgement."`
 	Interval units.Duration `yaml:"interval" default:"50us" doc:"Least time between two frames for a flow."`

@@ -80,7 +80,7 @@ type FlowSpec struct {
 	Size units.Size     `yaml:"size" need:"yes" doc:"Bytes."`
 }
 
-// uses tells which keys mean something for a kind, beyond those that all have.
+// uses says which keys mean something for a kind, beyond those that all have.
 var uses = map[string][]string{
 	"poisson":             {"from", "to", "stop", "sizes", "bins", "size", "load", "load_on", "pick", "count", "rate", "response", "persistent"},
 	"incast":              {"from", "to", "stop", "size", "total", "fanin", "senders", "every", "load", "rate", "count", "jitter"},

@@ -33,7 +33,7 @@ type Run struct {
 	Timing    *results.Timing    `json:"timing,omitempty"`   // how well these kept time
 }
 
-// Agrees tells how many values of the valid runs are within the bounds of
+// Agrees says how many values of the valid runs are within the bounds of
 // package agree.
 type Agrees struct {
 	Judged  int      `json:"judged"`

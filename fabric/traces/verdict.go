@@ -17,7 +17,7 @@ type Kind string
 // Kinds.
 const (
 	Delivered Kind = "delivered" // the last switch is one that hands it to its destination
-	Dropped   Kind = "dropped"   // a switch tells that it dropped it
+	Dropped   Kind = "dropped"   // a switch says that it dropped it
 	Lost      Kind = "lost"      // it was seen last where it should have gone on
 	Looped    Kind = "looped"    // it came to a switch again
 )

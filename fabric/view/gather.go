@@ -42,7 +42,7 @@ func (s *NetworkSource) host(now frame.Time, h int, to *rawPort, r *raw) {
 	to.ofHost(now, s.n.Hosts[h], r)
 }
 
-// ofHost notes what a host tells of its port.
+// ofHost notes what a host reports of its port.
 func (v *rawPort) ofHost(now frame.Time, nic *hostnic.NIC, r *raw) {
 	c := nic.Counts()
 	f := nic.Flow(now)
@@ -61,7 +61,7 @@ func (s *NetworkSource) sw(now frame.Time, at int, to []rawPort, r *raw) {
 	r.drops += losses(&self)
 }
 
-// of notes what a switch tells of a port.
+// of notes what a switch reports of a port.
 func (v *rawPort) of(now frame.Time, node *vswitch.Node, port uint16, over uint64, r *raw) {
 	var c vswitch.PortCounts
 	node.ReadPort(port, &c)

@@ -51,7 +51,7 @@ type labCounts struct {
 // daemons every so often (200 ms if 0) as long as somebody looks.
 //
 // Hosts with the kernel's own stack are shown as the switch sees them: what
-// they send is what arrives at its port. Hosts that a ghost drives tell of
+// they send is what arrives at its port. Hosts that a ghost drives report
 // their queue pairs, those with a ghost in the wire of its channels. Ghosts are
 // found by their sockets, in the usual folder or beside those of the fabric,
 // and by the namespaces of their interfaces.
@@ -165,7 +165,7 @@ func (s *LabSource) sample(ctx context.Context) (*Sample, error) {
 	group.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return nil, fmt.Errorf("fabric %s: %w; gfabric status tells what is left of it", s.layout.Name, err)
+			return nil, fmt.Errorf("fabric %s: %w; gfabric status says what is left of it", s.layout.Name, err)
 		}
 	}
 	s.at = now

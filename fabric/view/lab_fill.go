@@ -7,7 +7,7 @@ import (
 	"gswitch/scheduler"
 )
 
-// fill enters what a daemon told of its switches, and of the hosts at their
+// fill enters what a daemon said of its switches, and of the hosts at their
 // ports.
 func (s *LabSource) fill(out *Sample, a answer, span float64) {
 	ports := map[string]int{} // by switch and name: the end

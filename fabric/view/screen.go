@@ -239,7 +239,7 @@ func (c *Screen) halted(p *Port) string {
 	return c.paint(magenta, fmt.Sprintf("%.0f%%", 100*p.Halted))
 }
 
-// flowLines tell of the flows that move least and most.
+// flowLines report the flows that move least and most.
 func (c *Screen) flowLines(s *Sample) []string {
 	var lines []string
 	say := func(what string, f *Flow) {

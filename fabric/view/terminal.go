@@ -114,7 +114,7 @@ func Size(w io.Writer) (columns, rows int, ok bool) {
 	return int(ws.Col), int(ws.Row), true
 }
 
-// UTF8 tells whether the locale of the environment says that a terminal takes
+// UTF8 says whether the locale of the environment says that a terminal takes
 // UTF-8.
 func UTF8() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
@@ -139,7 +139,7 @@ func portName(l *Layout, e End) string {
 	return fmt.Sprintf("%s:%d", l.Nodes[e.Node].Name, e.Port)
 }
 
-// Line tells of a sample in one line.
+// Line reports a sample in one line.
 func Line(l *Layout, s *Sample) string {
 	var deepest *Port
 	var goodput float64

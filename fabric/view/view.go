@@ -64,7 +64,7 @@ type Sample struct {
 	Ways []Way `json:"ways,omitempty"`
 }
 
-// MaxWays bounds what a sample tells of packets that are traced.
+// MaxWays bounds what a sample reports of packets that are traced.
 const MaxWays = 32
 
 // Way is the way of a packet.
@@ -78,7 +78,7 @@ type Way struct {
 	Reason string  `json:"reason,omitempty"` // why it was dropped
 }
 
-// MaxLosses bounds what a sample tells of losses.
+// MaxLosses bounds what a sample reports of losses.
 const MaxLosses = 256
 
 // Loss is frames that a direction of a link lost for one cause.
@@ -89,7 +89,7 @@ type Loss struct {
 	Last   float64 `json:"last_seconds"` // when the last of them was lost
 }
 
-// MaxFlows bounds what a sample tells of flows.
+// MaxFlows bounds what a sample reports of flows.
 const MaxFlows = 64
 
 // Port is one end of a link, looking out.

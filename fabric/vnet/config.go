@@ -93,7 +93,7 @@ type Config struct {
 	// hosts, see Network.MaxRTT.
 	BaseRTT frame.Time
 
-	// LinkLocal tells that nodes exchange messages of their own with their
+	// LinkLocal says that nodes exchange messages of their own with their
 	// neighbours, which no header of data is as long as.
 	LinkLocal bool
 
@@ -214,7 +214,7 @@ type Host struct {
 // Algorithm makes the congestion control of queue pairs. The zero value is
 // none: senders are bounded by their line rate and Transport.Cap alone.
 type Algorithm struct {
-	Name string // tells state that can be recycled apart: one name for one set of options
+	Name string // distinguishes state that can be recycled: one name for one set of options
 	New  func(*cc.Env) cc.Algorithm
 }
 

@@ -5,7 +5,7 @@ import "gswitch/hostnic"
 // Open is a connection or flow that is open.
 type Open struct {
 	Conn       Conn
-	Generation uint32 // tells connections apart that had the same Conn
+	Generation uint32 // distinguishes connections that had the same Conn
 	Flow       Flow   // as it was started
 	Posted     uint64 // bytes of all its messages so far
 	NIC        *hostnic.NIC

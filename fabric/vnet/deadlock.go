@@ -19,7 +19,7 @@ type Deadlock struct {
 func (n *Network) Deadlocks(now frame.Time) []Deadlock { return n.Circles(n.Waits(now)) }
 
 // Waits returns the egress queues that their neighbours hold back at now. Where
-// other processes step nodes, too, these tell of their own.
+// other processes step nodes, too, these report their own.
 func (n *Network) Waits(now frame.Time) (v []pauses.Wait) {
 	for s, sw := range n.Switches {
 		for _, w := range sw.Nodes[0].Waits(now, nil) {

@@ -13,7 +13,7 @@ import (
 // may read and change hosts, post messages and call the methods below. Of
 // switches they read what Network tells, which knows about threads.
 type Engine interface {
-	// Virtual tells that frames are lengths with headers and that time stands
+	// Virtual says that frames are lengths with headers and that time stands
 	// while nobody calls Run. Otherwise frames are real, every byte of them.
 	Virtual() bool
 
@@ -36,9 +36,9 @@ type Engine interface {
 	At(t frame.Time, fn func(now frame.Time))
 	// Every calls fn at first and then once in each period.
 	Every(first, period frame.Time, fn func(now frame.Time))
-	// Poke tells that a callback changed a node.
+	// Poke says that a callback changed a node.
 	Poke(node int)
-	// Apart tells that a node (by the engine's number) is not stepped by the
+	// Apart says that a node (by the engine's number) is not stepped by the
 	// thread of the callbacks. What they want to know of it is published by
 	// the function that EveryOn calls on the node's own thread.
 	Apart(node int) bool
@@ -52,7 +52,7 @@ type Engine interface {
 	Stop(err error)
 	// Halt ends time for good. From then on the caller may read every node.
 	Halt() error
-	// Close frees what the engine holds, nodes' frames included, and tells of
+	// Close frees what the engine holds, nodes' frames included, and reports
 	// frames that are missing.
 	Close() error
 

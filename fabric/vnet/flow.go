@@ -180,7 +180,7 @@ func (n *Network) dial(now frame.Time, f *Flow) (uint32, error) {
 	return i, nil
 }
 
-// hostTime is the own time of a host: all that it is told of time goes by that.
+// hostTime is the own time of a host: all that it is notified of time goes by that.
 func (n *Network) hostTime(now frame.Time, host int) frame.Time {
 	return n.Engine.LocalTime(n.engine[n.hostNode[host]], now)
 }

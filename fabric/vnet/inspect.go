@@ -60,7 +60,7 @@ func (n *Network) Rate(p Port) uint64 {
 	return n.Topology.Links[n.Topology.Nodes[n.swNode[p.Switch]].Links[p.Port]].Rate
 }
 
-// Pauses tells how often and how long neighbours were paused.
+// Pauses says how often and how long neighbours were paused.
 type Pauses struct {
 	Requests uint64     // times that a class of a port was paused
 	XOFF     uint64     // asks to pause, renewals included

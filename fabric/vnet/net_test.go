@@ -286,7 +286,7 @@ func TestCongestionControl(t *testing.T) {
 	}
 }
 
-// A connection carries messages in order, tells of each, and can be closed.
+// A connection carries messages in order, reports each, and can be closed.
 func TestConnection(t *testing.T) {
 	n := build(t, &Config{Topology: topology(t, "star(3)", 10*gig, 10*gig, time.Microsecond)})
 	c, err := n.Dial(0, &Flow{ID: 99, Group: 5, Src: 1, Dst: 2})

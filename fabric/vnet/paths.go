@@ -70,7 +70,7 @@ func (c *capacities) by(node, port int) uint64 {
 	return min(rate, c.of[far])
 }
 
-// PathCounts sums up how all switches chose, and tells how they were to.
+// PathCounts sums up how all switches chose, and says how they were to.
 func (n *Network) PathCounts() (c vswitch.PathCounts, by vswitch.PathsConfig) {
 	for _, sw := range n.Switches {
 		k := sw.Nodes[0].PathCounts()

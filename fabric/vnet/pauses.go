@@ -13,7 +13,7 @@ func (n *Network) PauseTrace(now frame.Time) *pauses.Trace {
 }
 
 // PauseLog returns the pauses of PauseTrace one by one, and how many there were
-// before. Where other processes step nodes, too, these tell of their own.
+// before. Where other processes step nodes, too, these report their own.
 func (n *Network) PauseLog(now frame.Time) (v []pauses.Pause, forgotten uint64) {
 	for s, sw := range n.Switches {
 		list, lost := sw.Nodes[0].Pauses(nil)

@@ -12,7 +12,7 @@ type shared struct{ queue, sent atomic.Uint64 }
 
 // Publish makes Queue and Sent tell in callbacks what was last seen on the
 // threads of the switches, which look once in each period: where one thread
-// steps everything they tell what is, and Publish does nothing. It is for use
+// steps everything they say what is, and Publish does nothing. It is for use
 // before the first Run.
 func (n *Network) Publish(period frame.Time) {
 	n.shared = make([][]shared, len(n.Switches))

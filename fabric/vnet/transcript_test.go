@@ -23,7 +23,7 @@ import (
 
 // Transcripts are stories of hosts with a network between them: what they send,
 // what the network loses, and what becomes of their windows. CONTRIBUTING.md
-// tells how to read and write one; -rewrite writes the answers anew.
+// says how to read and write one; -rewrite writes the answers anew.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		s := &story{}
@@ -161,7 +161,7 @@ func (s *story) say(at frame.Time, line string) { fmt.Fprintf(&s.out, "%s %s\n",
 
 func instant(t frame.Time) string { return fmt.Sprintf("%.3fus", float64(t)/1000) }
 
-// told is an engine that tells what hosts send and what becomes of it.
+// told is an engine that says what hosts send and what becomes of it.
 type told struct {
 	vnet.Engine
 	s    *story
@@ -182,7 +182,7 @@ func (e *told) AddNode(node int, n frame.Stepper, after func(frame.Time)) int {
 	return e.Engine.AddNode(node, n, after)
 }
 
-// Transmit tells of what leaves, and takes out what the network loses.
+// Transmit reports what leaves, and takes out what the network loses.
 func (n *toldNode) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	k := n.Stepper.Transmit(now, port, out)
 	kept := out[:0]
@@ -228,7 +228,7 @@ func (n *toldNode) lost(b []byte, m *frame.Meta) bool {
 	return false
 }
 
-// Receive tells of windows, once in a while.
+// Receive reports windows, once in a while.
 func (n *toldNode) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	n.Stepper.Receive(now, port, v)
 	nic, ok := n.Stepper.(*hostnic.NIC)

@@ -51,18 +51,18 @@ type exchange struct {
 	n       int
 	step    []int    // of each rank, from 1
 	sent    []bool   // the message of its step has arrived
-	arrived []uint64 // bits of the steps whose message has come, words by rank
+	came    []uint64 // bits of the steps whose message has come, words by rank
 	words   int      // of a rank
 }
 
 func newExchange(n int) *exchange {
 	e := &exchange{n: n, step: make([]int, n), sent: make([]bool, n), words: (n + 63) / 64}
-	e.arrived = make([]uint64, n*e.words)
+	e.came = make([]uint64, n*e.words)
 	return e
 }
 
 func (e *exchange) begin(c *Collective, now frame.Time) int {
-	clear(e.arrived)
+	clear(e.came)
 	for i := range e.n {
 		e.next(c, now, i, 1)
 	}
@@ -78,10 +78,10 @@ func (e *exchange) next(c *Collective, now frame.Time, i, step int) {
 
 func (e *exchange) arrived(c *Collective, now frame.Time, src, dst int, _ int32) {
 	step := (dst - src + e.n) % e.n
-	e.arrived[dst*e.words+step/64] |= 1 << (step % 64)
+	e.came[dst*e.words+step/64] |= 1 << (step % 64)
 	e.sent[src] = true
 	for _, i := range [2]int{src, dst} {
-		if s := e.step[i]; s < e.n && e.sent[i] && e.arrived[i*e.words+s/64]>>(s%64)&1 != 0 {
+		if s := e.step[i]; s < e.n && e.sent[i] && e.came[i*e.words+s/64]>>(s%64)&1 != 0 {
 			e.next(c, now, i, s+1)
 		}
 	}

@@ -18,7 +18,7 @@ type Flow struct {
 	// Event is the number of the incast, round, request or query that the
 	// flow belongs to. What belongs together is complete when all its flows are.
 	Event uint32
-	// Step tells the flows of an event apart that follow each other: 0 for
+	// Step distinguishes the flows of an event that follow each other: 0 for
 	// requests and queries, 1 for what answers them.
 	Step uint8
 
@@ -43,7 +43,7 @@ type Source interface {
 	Peek() frame.Time
 	// Pop takes the next flow. Only after Peek returned an instant.
 	Pop() Flow
-	// Done tells that a flow of this source has arrived wholly.
+	// Done says that a flow of this source has arrived wholly.
 	Done(now frame.Time, f *Flow)
 }
 

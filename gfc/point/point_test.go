@@ -61,7 +61,7 @@ func TestSection(t *testing.T) {
 	}
 }
 
-// stageTo returns the last stage of class 3 that a port tells its neighbour, and
+// stageTo returns the last stage of class 3 that a port notifies its neighbour, and
 // whether it tells one.
 func stageTo(r *st.Rig, port uint16) (stage uint16, told bool) {
 	for _, b := range r.Out(port) {
@@ -80,7 +80,7 @@ func frames(n int) (v [][]byte) {
 }
 
 // A port that holds more tells higher stages, the last when it is full, and none
-// when it is empty. A switch that is told to pause instead, while its neighbour is
+// when it is empty. A switch that is asked to pause instead, while its neighbour is
 // slowed, pauses it, and the other way round.
 func TestStagesFollowTheBuffer(t *testing.T) {
 	cfg := slowing()

@@ -89,7 +89,7 @@ func (a *Agent) Listen(l *Listener) {
 // has room again.
 func (a *Agent) Take(l *Listener) { l.waiting-- }
 
-// Dial opens a connection. News tells when it is open or has failed.
+// Dial opens a connection. News says when it is open or has failed.
 func (a *Agent) Dial(now frame.Time, c *Conn) error {
 	switch {
 	case a.closing:

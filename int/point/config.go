@@ -92,7 +92,7 @@ func (s *EdgeSection) Config() Edge {
 }
 
 // Check returns what is wrong with a section of a port, and with which key, "" for
-// the section. on tells whether the switch has telemetry.
+// the section. on says whether the switch has telemetry.
 func (s *EdgeSection) Check(on bool) (key, problem string) {
 	e := s.Config()
 	switch {

@@ -48,7 +48,7 @@ func rocePacket(op uint8, payload int, ip wt.Layer) []byte {
 }
 
 // A frame of a host that knows nothing of telemetry crosses three switches and
-// arrives as it left, bit by bit; what the sink took out tells of all three.
+// arrives as it left, bit by bit; what the sink took out reports of all three.
 func TestSourceToSink(t *testing.T) {
 	ip4, ip6 := wt.IPv4("10.0.0.1", "10.0.0.2"), wt.IPv6("fd00::1", "fd00::2")
 	dns := wt.Packet(wt.Eth(st.HostMAC(2), st.HostMAC(1)), ip4, wt.UDP(1000, 2000), wt.Payload(bytes.Repeat([]byte("odd"), 333)))

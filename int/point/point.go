@@ -23,7 +23,7 @@ type ports struct {
 	node  *vswitch.Node
 	arena *frame.Arena
 
-	// on tells whether frames get records. What follows stays when it is turned
+	// on says whether frames get records. What follows stays when it is turned
 	// off: frames that were prepared may still be queued.
 	on        bool
 	stamper   inband.Stamper

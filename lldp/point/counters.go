@@ -37,7 +37,7 @@ var counters = []feature.Counter{
 		Labels: []string{"outcome"}, Values: []string{"new", "refreshed", "leaving", "malformed", "too-many", "over-rate"}},
 	{Name: "lldp_forgotten_total", Help: "Neighbours that were forgotten, as their time was over or the link was lost.",
 		Labels: []string{"reason"}, Values: []string{"ttl", "link"}},
-	{Name: "lldp_ttl_seconds", Help: "For how long a neighbour is still known, with what it tells of itself.", Gauge: true,
+	{Name: "lldp_ttl_seconds", Help: "For how long a neighbour is still known, with what it reports of itself.", Gauge: true,
 		Labels: []string{"system", "remote_port", "remote_description", "chassis", "address", "capabilities", "description"}},
 }
 

@@ -63,7 +63,7 @@ func (p *port) receive(now frame.Time, b []byte) outcome {
 	return found
 }
 
-// take remembers what a neighbour tells of itself.
+// take remembers what a neighbour reports of itself.
 func (n *neighbor) take(now frame.Time, u *lldp.Unit) {
 	n.expires = now + frame.Time(u.TTL)*frame.Second
 	n.labels = []string{lldp.Text(u.Name), lldp.PortText(u.Port), lldp.Text(u.PortDescription), lldp.ChassisText(u.Chassis),

@@ -63,7 +63,7 @@ func heard(labels ...string) string {
 	return strings.Join(append([]string{"lldp_ttl_seconds"}, labels...), " ")
 }
 
-// Two switches learn each other by the ports between them, tell what changes, and
+// Two switches learn each other by the ports between them, say what changes, and
 // forget who falls silent, takes leave, or loses the link.
 func TestTwoSwitches(t *testing.T) {
 	left, right := named("left", 1), named("right", 2)

@@ -9,7 +9,7 @@ import (
 	"gswitch/vswitch"
 )
 
-// maxText bounds, in bytes, what a switch tells of itself in one value.
+// maxText bounds, in bytes, what a switch reports of itself in one value.
 const maxText = 200
 
 // Options are those of a switch.
@@ -34,7 +34,7 @@ type Section struct {
 	Hold        int            `yaml:"hold" range:"1,100" default:"4" doc:"Intervals for which neighbours remember a frame."`
 	System      string         `yaml:"system" doc:"Name that neighbours are told. That of the switch if left out."`
 	Description string         `yaml:"description" default:"gswitch" doc:"Description that neighbours are told."`
-	Ports       []string       `yaml:"ports" doc:"Ports that tell who they are and hear their neighbours. All if left out."`
+	Ports       []string       `yaml:"ports" doc:"Ports that say who they are and hear their neighbours. All if left out."`
 }
 
 // Options returns the Options of a switch.

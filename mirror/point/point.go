@@ -278,8 +278,8 @@ func (p *point) dropped(v []frame.Ref) {
 	}
 }
 
-// may reports whether a session may tell of a frame, and counts why not. Copies are
-// not copied: those of switches that sample, or tell of drops, towards each other
+// may reports whether a session may report a frame, and counts why not. Copies are
+// not copied: those of switches that sample, or report drops, towards each other
 // would multiply.
 func (p *point) may(i int, r frame.Ref, m *frame.Meta, port uint16) bool {
 	s, c := &p.sessions[i], p.at(port)
@@ -340,7 +340,7 @@ func (p *point) lostCopy(r frame.Ref, m *frame.Meta) {
 		switch {
 		case s.group >= 0:
 			for _, a := range p.groups[s.group].To {
-				copies = max(told, s.Wrap.Made(p.arena.Bytes(r), a))
+				copies = max(copies, s.Wrap.Made(p.arena.Bytes(r), a))
 			}
 		case s.Port == frame.NoPort:
 			copies = s.Wrap.Made(p.arena.Bytes(r), s.Wrap.Dst)

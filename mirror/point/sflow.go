@@ -11,7 +11,7 @@ import (
 // within a second.
 const longestWait = 500 * frame.Millisecond
 
-// subAgent tells the datagrams of sessions and workers apart, since each numbers its
+// subAgent distinguishes the datagrams of sessions and workers, since each numbers its
 // own.
 func (p *point) subAgent(s *session) uint32 {
 	return uint32(s.Wrap.ID)<<16 | uint32(p.node.Index())

@@ -173,7 +173,7 @@ func TestSamplesLeaveInTime(t *testing.T) {
 	r.None(2)
 }
 
-// Samples that do not arrive are counted, and later samples tell of them.
+// Samples that do not arrive are counted, and later samples report them.
 func TestLostSamples(t *testing.T) {
 	r := st.New(t, router(t, "sessions: [{name: s, to: 10.99.0.1, format: sflow, one_in: 1}, {name: slow, to: 10.0.2.9, format: sflow, id: 1, one_in: 1, rate: 8Mbps, burst: 2000B}]"))
 	for range 100 {

@@ -1,5 +1,5 @@
 // Package point makes egress queues of a switch congestion points of QCN
-// (package qcn): they sample what arrives and tell the sender of a sampled frame
+// (package qcn): they sample what arrives and notify the sender of a sampled frame
 // how far the queue is from where it should be. Importing it registers the
 // feature.
 package point
@@ -122,7 +122,7 @@ func (p *points) queued(v []vswitch.Queued) {
 	}
 }
 
-// sample judges a queue by a frame, and tells the sender.
+// sample judges a queue by a frame, and notifies the sender.
 func (p *points) sample(s *point, q *vswitch.Queued, m *frame.Meta) {
 	found := s.Judge(q.Ahead + uint64(m.Wire))
 	s.count.Samples++

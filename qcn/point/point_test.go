@@ -52,7 +52,7 @@ func messages(t *testing.T, r *st.Rig, port uint16) (list []qcn.Message, quotes 
 	return list, quotes
 }
 
-// A queue that grows tells the senders of what it samples: as much as a point
+// A queue that grows notifies the senders of what it samples: as much as a point
 // that stands beside it says, and as often.
 func TestQuantizedFeedback(t *testing.T) {
 	r := st.New(t, config(usual))

@@ -87,7 +87,7 @@ func (ps *points) enterWaiting(r frame.Ref) bool {
 }
 
 // enter notes that a frame waits at a place in the queue of a congestion point.
-// Where frames overtake, the place does not tell when it leaves, and left must.
+// Where frames overtake, the place does not say when it leaves, and left must.
 func (ps *points) enter(p *point, r frame.Ref, m *frame.Meta, place uint64) {
 	if !p.ordered {
 		if ps.flow[r] != 0 {
@@ -141,7 +141,7 @@ func (ps *points) key(r frame.Ref, m *frame.Meta) rocc.Key {
 	return ps.key6(r, m)
 }
 
-// key4 tells flows of IPv4 apart: addresses, ports and protocol.
+// key4 distinguishes flows of IPv4: addresses, ports and protocol.
 func (ps *points) key4(r frame.Ref, m *frame.Meta) rocc.Key {
 	return rocc.Key{Addresses: ps.arena.Word(r, m, m.L3+12), Ports: portsOf(m)}
 }

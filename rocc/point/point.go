@@ -1,6 +1,6 @@
 // Package point makes egress queues of a switch congestion points of RoCC
 // (package rocc): each works out the rate that is fair for the flows in it and
-// tells their senders. Importing it registers the feature.
+// notifies their senders. Importing it registers the feature.
 package point
 
 import (
@@ -187,7 +187,7 @@ func (ps *points) configure(now frame.Time, p *point, o *Config) {
 	p.chooseLookup()
 }
 
-// keep changes which flows are told. Frames that wait know their flow by its
+// keep changes which flows are notified. Frames that wait know their flow by its
 // index in the in-queue table, so that one stays, and larger if need be.
 func (p *point) keep(c rocc.TableConfig, seed uint64) {
 	if c == p.kept {

@@ -239,7 +239,7 @@ func TestBucketsBehindTheRing(t *testing.T) {
 	}
 }
 
-// The numbers by which equals are told apart may run out.
+// The numbers by which equals are distinguished may run out.
 func TestHeapRenumbers(t *testing.T) {
 	var h heap
 	h.seq = math.MaxUint32 - 5

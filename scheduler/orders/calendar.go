@@ -11,7 +11,7 @@ import (
 // Calendar paces flows: each leaves at no more than a rate, however it came, and
 // frames leave in the order in which they are due (Saeed et al., "Carousel:
 // Scalable Traffic Shaping at End Hosts", SIGCOMM 2017; exact, where Carousel has
-// slots of time). Flows are told apart by hash.
+// slots of time). Flows are distinguished by hash.
 type Calendar struct {
 	Rate  uint64 // of each flow in bit/s
 	Flows int    // hash buckets; 0 = 1024

@@ -14,7 +14,7 @@ type Levels struct {
 	N int // levels, 1 to MaxLevels
 }
 
-// MaxLevels is how many levels fit the word that tells which have a frame.
+// MaxLevels is how many levels fit the word that says which have a frame.
 const MaxLevels = 64
 
 // New implements scheduler.Order.

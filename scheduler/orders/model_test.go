@@ -367,6 +367,6 @@ func TestOrdersAreValues(t *testing.T) {
 		seen[s] = name
 	}
 	if fmt.Sprint(Levels{3}) == fmt.Sprint(Levels{4}) {
-		t.Error("levels are not told apart")
+		t.Error("levels are not distinguished")
 	}
 }

@@ -23,7 +23,7 @@ type voq struct {
 	n    int
 }
 
-// voqPorts is how many ingress ports are told apart; port numbers beyond it
+// voqPorts is how many ingress ports are distinguished; port numbers beyond it
 // share.
 const voqPorts = 256
 

@@ -64,7 +64,7 @@ func (s *Stack) Expect(slot uint32, bytes uint64) {
 }
 
 // Close ends a connection at one end, which closes its direction when all is sent;
-// nothing more is told of it.
+// nothing more is notified of it.
 func (s *Stack) Close(now frame.Time, slot uint32) {
 	e := s.end(slot)
 	if e == nil {

@@ -41,11 +41,11 @@ type Options struct {
 	DSCP       uint8
 	// ReadRate is how fast the application reads, in bits per second; 0: at once.
 	ReadRate uint64
-	// Tap, if not nil, is told of all that happens to the end.
+	// Tap, if not nil, is notified of all that happens to the end.
 	Tap Tap
 }
 
-// Tap is told of all that a connection's end is given, before it is, and of what it
+// Tap is notified of all that a connection's end is given, before it is, and of what it
 // sends: what it did can be done again from that. Segments are good during the call.
 type Tap interface {
 	Dial(now frame.Time, cfg *tcp.Config, iss uint32)
@@ -60,7 +60,7 @@ type Tap interface {
 	Next(now frame.Time, s *tcp.Segment)
 }
 
-// Op is what a completion tells of.
+// Op is what a completion reports of.
 type Op uint8
 
 const (

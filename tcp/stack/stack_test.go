@@ -161,7 +161,7 @@ func (x *two) run(until frame.Time) {
 	}
 }
 
-// Messages arrive and are told of at both ends, in order and once, over a link that
+// Messages arrive and are notified of at both ends, in order and once, over a link that
 // loses, with and without what a host takes for a segment; and no frame is kept.
 func TestMessages(t *testing.T) {
 	for _, c := range []struct {
@@ -226,7 +226,7 @@ func TestGivenUp(t *testing.T) {
 	}
 	x.run(10_000 * frame.Second)
 	if len(x.told[0]) != 1 || x.told[0][0].Op != Failed || x.told[0][0].Err == nil {
-		t.Fatalf("told of %+v", x.told[0])
+		t.Fatalf("reported %+v", x.told[0])
 	}
 }
 

@@ -9,7 +9,7 @@ type table struct {
 	shift uint8
 }
 
-// key is what tells the connections of a host apart.
+// key is what distinguishes the connections of a host.
 func key(remote [4]byte, remotePort, localPort uint16) uint64 {
 	return uint64(remote[0])<<56 | uint64(remote[1])<<48 | uint64(remote[2])<<40 | uint64(remote[3])<<32 | uint64(remotePort)<<16 | uint64(localPort)
 }

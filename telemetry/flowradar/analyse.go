@@ -139,7 +139,7 @@ type Flowlet struct {
 
 // Blackhole looks for the switch behind which a flow disappears: the last one of
 // its way that reports it in a slot, if the way goes on. way is the flow's path
-// from source to destination; has tells whether a switch reports it in the slot
+// from source to destination; has says whether a switch reports it in the slot
 // and known whether its report came at all. It returns the position on the way of
 // the last switch that saw the flow, or -1 if it arrives or nothing can be said.
 func Blackhole(way []int, has, known func(int) bool) int {

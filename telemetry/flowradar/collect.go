@@ -227,7 +227,7 @@ func (w *SwitchSlot) fill(tables []*Table, at []int) {
 	w.Counters = w.Counters && w.Complete
 }
 
-// Compare tells how many flows of the exact table came out of the encoded one, how
+// Compare says how many flows of the exact table came out of the encoded one, how
 // many of these with the right packets, and how many came out that were never there.
 func (w *SwitchSlot) Compare() (found, right, garbage int) {
 	type counts struct {

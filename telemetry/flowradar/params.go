@@ -51,7 +51,7 @@ func (p Params) Bytes() float64 {
 }
 
 // FilterBits returns the smallest filter, with how many hash functions, in which
-// n flows are all told from each other except with the given probability
+// n flows are all notified from each other except with the given probability
 // (section 4.3.3): the product over i < n of 1 - (1 - e^(-k i/m))^k.
 func FilterBits(n int, failure float64) (m float64, k int) {
 	// For one k the probability falls with m.

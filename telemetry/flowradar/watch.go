@@ -87,7 +87,7 @@ const leastGone = 3
 // it without a loop: those that were under way when the slot began.
 const loopSlack = 10
 
-// NewWatcher returns a watcher of a network: ports tells what each port of each
+// NewWatcher returns a watcher of a network: ports says what each port of each
 // switch leads to.
 func NewWatcher(ports [][]End) *Watcher {
 	return &Watcher{ports: ports, places: map[place]*flowlet{}, came: map[visit]arrival{}, loops: map[Key]circle{}}
@@ -150,7 +150,7 @@ func (w *Watcher) noteIncomplete(s *Slot) {
 }
 
 // unsure reports whether packets on a link may be counted at its other end in a slot
-// that nobody tells of.
+// that nobody reports.
 func (w *Watcher) unsure(p place, s *Slot) bool {
 	next := w.end(p.sw, p.port).Switch
 	return w.apart > 0 && next >= 0 && s.Number < max(w.incomplete[p.sw], w.incomplete[next])+w.apart

@@ -76,10 +76,10 @@ func (c *Collector) Bytes() int { return c.pairer.bytes() }
 // Add takes a report that arrived, as Pairer.Add does.
 func (c *Collector) Add(now frame.Time, r *Report) bool { return c.pairer.Add(now, r) }
 
-// Alive tells that the exporter of a node was heard, with or without reports.
+// Alive says that the exporter of a node was heard, with or without reports.
 func (c *Collector) Alive(node uint16, now frame.Time) { c.pairer.Seen(node, now) }
 
-// Missed tells that reports of a node up to an instant were not given to Add.
+// Missed says that reports of a node up to an instant were not given to Add.
 func (c *Collector) Missed(node uint16, until frame.Time) { c.pairer.Missed(node, until) }
 
 // Sums returns what became of each segment's batches, of the intervals that are

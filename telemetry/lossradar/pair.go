@@ -84,10 +84,10 @@ func NewPairer(t Timing, grace frame.Time, segments []Segment) *Pairer {
 	return p
 }
 
-// Alive tells that the exporter of a node was heard, with or without reports.
+// Alive says that the exporter of a node was heard, with or without reports.
 func (p *Pairer) Seen(node uint16, now frame.Time) { p.lastSeen[node] = now }
 
-// Missed tells that reports of a node up to an instant were not given to Add: that one
+// Missed says that reports of a node up to an instant were not given to Add: that one
 // of a batch is not here says nothing.
 func (p *Pairer) Missed(node uint16, until frame.Time) { p.gap[node] = max(p.gap[node], until) }
 

@@ -71,7 +71,7 @@ func (s Signature) plausible() bool {
 	return s.Rest&unusedRest == 0 && s.Extra&unusedExtra == 0
 }
 
-// ExpiresAt tells what the bit for the time to live is at a meter that sees a
+// ExpiresAt says what the bit for the time to live is at a meter that sees a
 // packet after it was decremented `hops` times since the upstream meter: both
 // ends of a segment must agree, and a packet that dies in the next switch still
 // has a time to live of one at the upstream meter.

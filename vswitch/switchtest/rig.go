@@ -83,7 +83,7 @@ func (r *Rig) close(depot *frame.Depot, chunks int) {
 	}
 }
 
-// SetLink tells all workers of the link of a port.
+// SetLink notifies all workers of the link of a port.
 func (r *Rig) SetLink(port uint16, up bool) {
 	for _, n := range r.Switch.Nodes {
 		n.SetLink(r.Now, port, up)

@@ -1,5 +1,5 @@
 // Package copies has hosts collect the copies that switches send of packets
-// (measure.traces), and tells what became of those.
+// (measure.traces), and says what became of those.
 package copies
 
 import (

@@ -96,7 +96,7 @@ type losses struct {
 	parser   *wire.Parser
 	control  *controller.Controller
 	moved    []float64 // seconds from the first loss to a destination until the controller moved it off the link
-	knows    bool      // the engine tells what links lose, so that it can be compared
+	knows    bool      // the engine says what links lose, so that it can be compared
 }
 
 // segment is a direction of a link: the ports where it begins and where it ends.

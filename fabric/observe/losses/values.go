@@ -11,7 +11,7 @@ var values = []measure.Key{
 	{Name: "lost_unknown_batches_total", Of: measure.OfRun, Doc: "Batches of which a report was missing."},
 	{Name: "lost_strange_reports_total", Of: measure.OfRun, Doc: "Reports of meters that nobody knows, or of another shape."},
 	{Name: "lost_decoded_batches_share", Of: measure.OfRun, Doc: "Of the batches of a link in which frames were lost, the share of which every loss was named."},
-	{Name: "lost_unknown_total", Of: measure.OfRun, Doc: "Frames that were named and whose cause could not be told."},
+	{Name: "lost_unknown_total", Of: measure.OfRun, Doc: "Frames that were named and whose cause could not be known."},
 	{Name: "lost_congestion_total", Of: measure.OfRun, Doc: "Frames that were named as lost to a full queue."},
 	{Name: "lost_blackhole_total", Of: measure.OfRun, Doc: "Frames that were named as lost to a table that sends some flows nowhere."},
 	{Name: "lost_random_total", Of: measure.OfRun, Doc: "Frames that were named as lost at random."},

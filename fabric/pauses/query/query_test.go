@@ -30,7 +30,7 @@ func (t network) port(node, to string) uint32 {
 }
 
 // Two daemons whose clocks read the machine's make one tree; what a switch
-// tells of its own asking is not told again by the one that was asked, and a
+// reports its own asking is not told again by the one that was asked, and a
 // host that asks is known from the switch alone.
 func TestJoin(t *testing.T) {
 	n := topology(t, "dumbbell:2,2")
@@ -38,7 +38,7 @@ func TestJoin(t *testing.T) {
 	answers := []*api.Pauses{
 		{Now: 20 * s, Forgotten: 3, Pauses: []*api.Pause{
 			{Switch: "s1", Number: n.port("s1", "h1"), Class: 3, Asked: true, From: 12 * s, Held: 5000, Causes: []*api.PauseCause{{Number: n.port("s1", "s2"), Bytes: 5000}}},
-			{Switch: "s1", Number: n.port("s1", "s2"), Class: 3, From: 11 * s, To: 19 * s}, // s2 tells that itself
+			{Switch: "s1", Number: n.port("s1", "s2"), Class: 3, From: 11 * s, To: 19 * s}, // s2 says that itself
 			{Switch: "elsewhere", Number: 1, Class: 3, Asked: true, From: 1 * s},
 		}},
 		{Now: 20*s + 1000, Pauses: []*api.Pause{

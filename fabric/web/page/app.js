@@ -137,7 +137,7 @@ function flows() {
   $("flowcount").textContent = s ? (s.open > list.length ? `${list.length} of ${fmt.count(s.open)} under way` : `${list.length} under way`) : "";
   const none = $("noflows");
   none.hidden = list.length > 0;
-  none.textContent = model.layout.on === "lab" ? "Hosts with the kernel's own stack do not tell of their connections: see the ports." : "None is under way.";
+  none.textContent = model.layout.on === "lab" ? "Hosts with the kernel's own stack do not report their connections: see the ports." : "None is under way.";
   $("flows").hidden = list.length === 0;
   document.querySelector("main").classList.toggle("idle", list.length === 0 && !(s && s.open));
   keep(document.body, () => $("flows").tBodies[0].replaceChildren(...ordered(list).map((f) => {

@@ -196,7 +196,7 @@ func (p *Point) flush() {
 	q.by.Packets, q.by.Bytes = 0, 0
 }
 
-// read tells what was counted, the slot of now included where it can be told.
+// read says what was counted, the slot of now included where it can be known.
 func (p *Point) read(emit func(counter int, port uint16, value float64, labels ...string)) {
 	sum := p.sum
 	if r := p.now; r != nil {

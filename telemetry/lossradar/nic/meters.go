@@ -110,7 +110,7 @@ func (m *Meters) arrived(now frame.Time, batch uint8, n int) {
 	m.nic.Arm(m.down.Due()) // of a batch that began
 }
 
-// leaves counts a frame at the entrance of the link and tells the other end. A link
+// leaves counts a frame at the entrance of the link and notifies the other end. A link
 // that makes good for a late caller may be before what has been told.
 func (m *Meters) leaves(t frame.Time, r frame.Ref) {
 	s, ok := lossradar.OfFrame(m.arena.Bytes(r), m.arena.Meta(r))

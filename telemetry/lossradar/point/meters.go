@@ -263,7 +263,7 @@ func (m *Meters) countArrived(now frame.Time) {
 	q.at, q.n = nil, 0
 }
 
-// leaves counts a frame at the entrance of its link and tells the other end.
+// leaves counts a frame at the entrance of its link and notifies the other end.
 func (m *Meters) leaves(now frame.Time, p *meters, r frame.Ref, s lossradar.Signature) {
 	q := &m.left
 	if q.at != p || q.n == runLen {

@@ -135,8 +135,8 @@ func TestLinkLosses(t *testing.T) {
 	}
 }
 
-// A frame that the second switch drops without being told to is missing on the
-// link that brought it, and one that it drops because it was told to is not.
+// A frame that the second switch drops without being asked to is missing on the
+// link that brought it, and one that it drops because it was asked to is not.
 func TestDropsBehindTheLink(t *testing.T) {
 	b := metered(2, 0)
 	b.FDB.Static = b.FDB.Static[1:] // station 2 is not known: frames for it are flooded
@@ -254,7 +254,7 @@ func TestMetersAllocateNothing(t *testing.T) {
 }
 
 // Each link has digests of its own: one of which a host loses more than its digest names
-// tells how many these are, and takes nothing from what others name.
+// says how many these are, and takes nothing from what others name.
 func TestFullDigestIsOfItsLink(t *testing.T) {
 	const flood, few = 1000, 3 // the first is far more than 400 cells can name
 	r := st.New(t, metered(1, 1, 2))
