@@ -48,11 +48,11 @@ func (r *ring) arrived(c *Collective, now frame.Time, _, dst int, _ int32) {
 // places on and receives from the one k places back, and the next begins when
 // both are done.
 type exchange struct {
-	n       int
-	step    []int    // of each rank, from 1
-	sent    []bool   // the message of its step has arrived
-	came    []uint64 // bits of the steps whose message has come, words by rank
-	words   int      // of a rank
+	n     int
+	step  []int    // of each rank, from 1
+	sent  []bool   // the message of its step has arrived
+	came  []uint64 // bits of the steps whose message has come, words by rank
+	words int      // of a rank
 }
 
 func newExchange(n int) *exchange {
