@@ -84,12 +84,12 @@ func TestAnHourOfBacklog(t *testing.T) {
 	for i, e := range ends {
 		e.Change(at, 128<<20, telemetry.Hello{Version: 1, Name: []string{"s1", "s2"}[i], Boot: 1, Nodes: []telemetry.Node{{ID: uint16(i + 1), Name: []string{"s1", "s2"}[i], Workers: 1}}})
 	}
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for ; ; time.Sleep(20 * time.Millisecond) {
 		a, b := ends[0].Counts(), ends[1].Counts()
 		if a.Acknowledged == made[0] && b.Acknowledged == made[1] && a.Lost+b.Lost == 0 {
 			break
 		}
-		if time.Now().After(deadline) {
+		if a.Lost+b.Lost > 0 {
 			t.Fatalf("%+v, %+v", a, b)
 		}
 	}
@@ -108,13 +108,13 @@ func TestAnHourOfBacklog(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); w.Run(ctx) }()
 	defer func() { stop(); <-done }()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for ; ; time.Sleep(50 * time.Millisecond) {
 		events := named(t, h.store) // which fails if one is there twice
 		n := lossesOf(events)
 		if int(n) == lost {
 			break
 		}
-		if int(n) > lost || time.Now().After(deadline) {
+		if int(n) > lost {
 			t.Fatalf("%d losses are named, of %d", n, lost)
 		}
 	}

@@ -75,7 +75,7 @@ func open(t testing.TB, ctx context.Context, ns string, i int) *verbs.Host {
 // The example runs over AF_XDP between two namespaces.
 func TestExample(t *testing.T) {
 	names := link(t)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	a, b := open(t, ctx, names[0], 0), open(t, ctx, names[1], 1)
 	m, err := b.Register(make([]byte, 8192), verbs.RemoteRead|verbs.RemoteWrite)

@@ -6,15 +6,11 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
-	"time"
 
 	"gswitch/dataplane"
 	"gswitch/hostnic/agent"
 	"gswitch/wire"
 )
-
-// patience bounds every wait: far beyond what anything takes.
-const patience = 60 * time.Second
 
 // duo is two hosts, each on a worker of its own, joined by a link in memory:
 // everything is as on an interface but the kernel, and no rights are needed.
@@ -27,7 +23,7 @@ type duo struct {
 
 func newDuo(t testing.TB, change func(i int, c *Config)) *duo {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithCancel(context.Background())
 	d := &duo{t: t, ctx: ctx}
 	engine, err := dataplane.New(dataplane.Config{Chunks: 32768, Workers: make([]dataplane.WorkerConfig, 2)})
 	if err != nil {

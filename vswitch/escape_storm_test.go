@@ -28,7 +28,7 @@ func TestWatchdogDropsWhatEscaped(t *testing.T) {
 	d := newDevice(t, cfg, 1, 256)
 	defer d.close(3)
 	data := roce(3, 2, 1, 500)
-	escaped := append(append(bytes.Clone(data[:12]), byte(wire.EtherTypeEscape>>8), byte(wire.EtherTypeEscape&0xff), 1, 3), data[12:]...)
+	escaped := append(append(bytes.Clone(data[:12]), byte(wire.EtherTypeTokenMark>>8), byte(wire.EtherTypeTokenMark&0xff), 1, 3), data[12:]...)
 
 	d.receive(1, wt.PFC(host(9), 1<<3, 0xffff))
 	d.receive(2, escaped)

@@ -68,7 +68,7 @@ func TestCongestionPointsSeeEscapedFrames(t *testing.T) {
 	for range 20 {
 		r.Advance(frame.Microsecond)
 		for _, b := range r.Out(1) { // besides requests
-			if wire.Ethernet(b).EtherType() == wire.EtherTypeEscape {
+			if wire.Ethernet(b).EtherType() == wire.EtherTypeTokenMark {
 				left++
 			}
 		}

@@ -109,7 +109,7 @@ func (n *neighbour) send(at frame.Time, class, i int, hops uint16) {
 	p := n.waiting[class][i]
 	n.waiting[class] = append(n.waiting[class][:i:i], n.waiting[class][i+1:]...)
 	if hops != 0 {
-		p.data = append(append(bytes.Clone(p.data[:12]), byte(wire.EtherTypeEscape>>8), byte(wire.EtherTypeEscape&0xff), byte(hops), byte(class)), p.data[12:]...)
+		p.data = append(append(bytes.Clone(p.data[:12]), byte(wire.EtherTypeTokenMark>>8), byte(wire.EtherTypeTokenMark&0xff), byte(hops), byte(class)), p.data[12:]...)
 	}
 	s := span(len(p.data))
 	n.last[class].at, n.last[class].span = at, s
@@ -126,7 +126,7 @@ func (n *neighbour) put(at, s frame.Time, p parcel) {
 // control sends a frame of flow control after the one that is being sent.
 func (n *neighbour) control(now frame.Time, b []byte) { n.put(now, span(len(b)), parcel{data: b}) }
 
-func marked(b []byte) bool { return binary.BigEndian.Uint16(b[12:]) == wire.EtherTypeEscape }
+func marked(b []byte) bool { return binary.BigEndian.Uint16(b[12:]) == wire.EtherTypeTokenMark }
 
 // obey acts on what came from the switch.
 func (n *neighbour) applyPauses(at frame.Time, b []byte) {

@@ -120,7 +120,7 @@ func (w *world) arrives(p *parcel) {
 	w.in++
 	w.inBytes += uint64(len(p.data))
 	if marked(p.data) {
-		w.inBytes -= wire.EscapeLen // which the port takes off before it counts
+		w.inBytes -= wire.TokenMarkLen // which the port takes off before it counts
 	}
 	if p.id != 0 {
 		w.seq++

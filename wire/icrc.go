@@ -21,7 +21,7 @@ import (
 
 // icrcTables are the tables of slicing by eight: icrcTables[k][x] is what byte
 // x, followed by k zero bytes, adds. crc32.Update would do for the headers too,
-// but what it is given escapes to the heap.
+// but what it is given would be on the heap.
 var icrcTables = func() *[8][256]uint32 {
 	t := new([8][256]uint32)
 	t[0] = *crc32.IEEETable

@@ -10,7 +10,7 @@ var MACControlAddr = MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x01}
 const (
 	OpPause   uint16 = 0x0001 // IEEE 802.3 annex 31B
 	OpPFC     uint16 = 0x0101 // IEEE 802.3 annex 31D, 802.1Q clause 36
-	OpToken   uint16 = 0x0102 // project-local: a token for deadlock escape
+	OpToken   uint16 = 0x0102 // project-local: permission for one frame of a flow to leave a paused queue
 	OpRequest uint16 = 0x0103 // project-local: a request for such tokens
 )
 

@@ -187,10 +187,10 @@ func (p *ports) listens(port uint16, _ *vswitch.PortConfig) bool { return p.part
 func (p *ports) unmark(_ frame.Time, _ uint16, v []frame.Ref) []frame.Ref {
 	for i, r := range v {
 		m := p.arena.Meta(r)
-		if m.EtherType != wire.EtherTypeEscape {
+		if m.EtherType != wire.EtherTypeTokenMark {
 			continue
 		}
-		if hops, _, ok := wire.PopEscape(p.arena, r); ok {
+		if hops, _, ok := wire.PopTokenMark(p.arena, r); ok {
 			p.node.Parse(v[i : i+1])
 			if hops != 0 {
 				p.places[r].hops = hops
@@ -340,7 +340,7 @@ func (p *ports) exchange(x *egressState, r, older frame.Ref) {
 
 // sendMarked marks a frame and sends it past the pause. It stays charged as it was.
 func (p *ports) sendMarked(x *egressState, r frame.Ref, m *frame.Meta, hops uint8) {
-	if !wire.PushEscape(p.arena, r, hops, m.Class) {
+	if !wire.PushTokenMark(p.arena, r, hops, m.Class) {
 		// Without a mark it is one frame more in the neighbour's headroom.
 		x.unmarked++
 	}

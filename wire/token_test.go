@@ -65,13 +65,13 @@ func TestEscapeMark(t *testing.T) {
 		v := []frame.Ref{0}
 		p.Parse(a, v)
 		before := *a.Meta(0)
-		if _, _, ok := wire.PopEscape(a, 0); ok {
+		if _, _, ok := wire.PopTokenMark(a, 0); ok {
 			t.Fatalf("%s: a mark that is not there", x.name)
 		}
 		if len(x.b) < wire.EthernetLen {
 			continue
 		}
-		if !wire.PushEscape(a, 0, 2, 3) {
+		if !wire.PushTokenMark(a, 0, 2, 3) {
 			t.Fatalf("%s: no room for the mark", x.name)
 		}
 		b, m := a.Bytes(0), a.Meta(0)
@@ -81,7 +81,7 @@ func TestEscapeMark(t *testing.T) {
 		if before.L3 != 0 && m.L3 != before.L3+4 {
 			t.Fatalf("%s: L3 at %d, was at %d", x.name, m.L3, before.L3)
 		}
-		hops, class, ok := wire.PopEscape(a, 0)
+		hops, class, ok := wire.PopTokenMark(a, 0)
 		if !ok || hops != 2 || class != 3 || !bytes.Equal(a.Bytes(0), x.b) || m.Wire != uint32(len(x.b)) {
 			t.Fatalf("%s: %d %d %v % x", x.name, hops, class, ok, a.Bytes(0))
 		}
@@ -89,7 +89,7 @@ func TestEscapeMark(t *testing.T) {
 	a.Reset(0)
 	a.SetBytes(0, make([]byte, 60))
 	a.Push(0, int(a.Meta(0).Head))
-	if wire.PushEscape(a, 0, 1, 0) {
+	if wire.PushTokenMark(a, 0, 1, 0) {
 		t.Error("a mark in no headroom")
 	}
 }
@@ -109,7 +109,7 @@ func FuzzEscapeMark(f *testing.F) {
 		if !a.SetBytes(0, b) {
 			return
 		}
-		hops, class, ok := wire.PopEscape(a, 0)
+		hops, class, ok := wire.PopTokenMark(a, 0)
 		if !ok {
 			if !bytes.Equal(a.Bytes(0), b) {
 				t.Fatal("changed without a mark")
@@ -121,7 +121,7 @@ func FuzzEscapeMark(f *testing.F) {
 			t.Fatalf("%d bytes of %d", len(rest), len(b))
 		}
 		wire.NewParser(wire.NewHasher(1, false)).Parse(a, []frame.Ref{0})
-		if !wire.PushEscape(a, 0, hops, class) || !bytes.Equal(a.Bytes(0), b) {
+		if !wire.PushTokenMark(a, 0, hops, class) || !bytes.Equal(a.Bytes(0), b) {
 			t.Fatalf("% x became % x", b, a.Bytes(0))
 		}
 	})

@@ -2,11 +2,10 @@ package wire
 
 import "gswitch/frame"
 
-// The formats of Escape (Menikkumbura, "Congestion Management in Data Center
+// The formats of tokens (Menikkumbura, "Congestion Management in Data Center
 // Networks", Purdue 2022, chapter 4): the token that a switch sends against the
-// direction of the data, and the mark on a frame that it lets out of a paused
-// queue. The request for tokens, in the direction of the data, is this
-// project's.
+// direction of the data, and the mark on a frame that leaves a paused queue by
+// one. The request for tokens, in the direction of the data, is this project's.
 
 // FlowID is the five-tuple of an IPv4 flow.
 type FlowID struct {
@@ -87,38 +86,38 @@ func flowAt(b []byte) (f FlowID, hops uint16) {
 	return FlowID{be.Uint64(b), be.Uint32(b[8:]), b[12]}, be.Uint16(b[13:])
 }
 
-// EtherTypeEscape marks a frame that was let out of a paused queue: IEEE
+// EtherTypeTokenMark marks a frame that left a paused queue by a token: IEEE
 // 802's first EtherType for local experiments. As with a VLAN tag, two bytes
 // and the EtherType of before follow. The first is how many switches on the
 // frame's way have a place reserved for it, the second its traffic class.
-const EtherTypeEscape uint16 = 0x88b5
+const EtherTypeTokenMark uint16 = 0x88b5
 
-// EscapeLen is what the mark adds to a frame.
-const EscapeLen = 4
+// TokenMarkLen is what the mark adds to a frame.
+const TokenMarkLen = 4
 
-// PushEscape marks a parsed frame. It returns false and changes nothing if the
+// PushTokenMark marks a parsed frame. It returns false and changes nothing if the
 // headroom is too small.
-func PushEscape(a *frame.Arena, r frame.Ref, hops, class uint8) bool {
-	b := a.Push(r, EscapeLen)
+func PushTokenMark(a *frame.Arena, r frame.Ref, hops, class uint8) bool {
+	b := a.Push(r, TokenMarkLen)
 	if b == nil {
 		return false
 	}
-	copy(b[:12], b[EscapeLen:EscapeLen+12])
-	be.PutUint16(b[12:14], EtherTypeEscape)
+	copy(b[:12], b[TokenMarkLen:TokenMarkLen+12])
+	be.PutUint16(b[12:14], EtherTypeTokenMark)
 	b[14], b[15] = hops, class
-	shiftOffsets(a.Meta(r), EscapeLen)
+	shiftOffsets(a.Meta(r), TokenMarkLen)
 	return true
 }
 
-// PopEscape takes the mark off a frame that is not parsed yet. It reports
+// PopTokenMark takes the mark off a frame that is not parsed yet. It reports
 // whether there was one.
-func PopEscape(a *frame.Arena, r frame.Ref) (hops, class uint8, ok bool) {
+func PopTokenMark(a *frame.Arena, r frame.Ref) (hops, class uint8, ok bool) {
 	b := a.Bytes(r)
-	if len(b) < EthernetLen+EscapeLen || be.Uint16(b[12:14]) != EtherTypeEscape {
+	if len(b) < EthernetLen+TokenMarkLen || be.Uint16(b[12:14]) != EtherTypeTokenMark {
 		return 0, 0, false
 	}
 	hops, class = b[14], b[15]
-	copy(b[EscapeLen:EscapeLen+12], b[:12])
-	a.Pull(r, EscapeLen)
+	copy(b[TokenMarkLen:TokenMarkLen+12], b[:12])
+	a.Pull(r, TokenMarkLen)
 	return hops, class, true
 }
