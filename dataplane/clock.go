@@ -29,7 +29,7 @@ type clock struct {
 }
 
 // standing is clock.held while time stands at clock.at. From Release on it is the
-// real time since start in which time stood.
+// real time since start in which time was stopped.
 const standing = -1
 
 func (c *clock) init(cfg *Config) (err error) {

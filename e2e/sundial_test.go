@@ -110,7 +110,7 @@ func sundialOnRealFrames(t *testing.T, file string, scale int, plans float64) *r
 	}
 	r := &f.Runs[0]
 	v := r.Values
-	t.Logf("at a scale of %d: largest bound %v s, largest error %v s, %v plans, %v samples; the clock stood %v of the time", scale,
+	t.Logf("at a scale of %d: largest bound %v s, largest error %v s, %v plans, %v samples; the clock was stopped %v of the time", scale,
 		v["clock_eps_max_seconds"], v["clock_error_max_seconds"], v["clock_plans_total"], v["clock_samples_total"], r.Timing.StoppedShare)
 	switch {
 	case v["clock_samples_total"] < 500 || v["clock_messages_valid_total"] == 0 || v["host_clock_messages_valid_total"] == 0:

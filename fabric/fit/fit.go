@@ -52,7 +52,7 @@ func (t *Try) Add(run string, g *results.Timing) bool {
 // worst is the larger of what has to be within the bound.
 func (t *Try) worst() float64 { return max(t.LateP99, t.Transit) }
 
-// Takes is how many real seconds one of the nodes took: the clock stood for
+// Takes is how many real seconds one of the nodes took: the clock was stopped for
 // Stopped of the time, so that they had the rest.
 func (t *Try) Takes() float64 {
 	if t.Stopped >= 1 {
@@ -62,8 +62,8 @@ func (t *Try) Takes() float64 {
 }
 
 // quickest returns the scale that took the least real time among those that
-// were valid, 0 if there is none or time always stood. Of two that took the same within what runs
-// differ by, it is the one whose clock stood less.
+// were valid, 0 if there is none or time was always stopped. Of two that took the same within what runs
+// differ by, it is the one whose clock was stopped for less.
 func quickest(tries []Try) int {
 	least := math.Inf(1)
 	for i := range tries {
@@ -97,7 +97,7 @@ type Result struct {
 	Scale    int    `json:"scale"`       // smallest that was valid; 0: none
 	Quickest int    `json:"quickest"`    // of those that were valid, what took the least real time
 	Use      int    `json:"recommended"` // with room for what the piece did not show
-	Pace     int    `json:"pace"`        // real time for each of the nodes at Quickest, with what their clock stood
+	Pace     int    `json:"pace"`        // real time for each of the nodes at Quickest, with the time that their clock was stopped
 	Command  string `json:"command,omitempty"`
 	Tries    []Try  `json:"tries"`
 }
@@ -181,7 +181,7 @@ func (r *Result) pace(scale int) int {
 	return scale
 }
 
-// stands says whether at the quickest scale the clock stood for most of the
+// stands says whether at the quickest scale the clock was stopped for most of the
 // time. That scale says nothing of the machine then, and a larger one costs
 // nothing.
 func (r *Result) stands() bool { return r.Pace > 2*r.Quickest }
@@ -223,7 +223,7 @@ func (r *Result) Text(w io.Writer) error {
 	} else {
 		fmt.Fprintf(&b, "smallest scale that kept time: %d; least real time: %d\n", r.Scale, r.Quickest)
 		if r.stands() {
-			fmt.Fprintf(&b, "at %d the nodes' clock stood for most of the time: a scale of %d takes as long, and frames come when they are due\n", r.Quickest, r.Pace)
+			fmt.Fprintf(&b, "at %d the nodes' clock was stopped for most of the time: a scale of %d takes as long, and frames come when they are due\n", r.Quickest, r.Pace)
 		}
 	}
 	// As all tables on terminals; durations of Go write µs.

@@ -31,7 +31,7 @@ func TestSearch(t *testing.T) {
 			t.Fatalf("found %d, want %d or a little more; %+v", r.Scale, least, r.Tries)
 		}
 		if r.Quickest != r.Scale {
-			t.Fatalf("no clock stood, and %d took less time than %d", r.Quickest, r.Scale)
+			t.Fatalf("no clock stopped, and %d took less time than %d", r.Quickest, r.Scale)
 		}
 		if r.Use < r.Scale || r.Use > 2*r.Scale {
 			t.Fatalf("%d is recommended for %d", r.Use, r.Scale)
@@ -77,7 +77,7 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// A scale at which the clock mostly stood is not recommended: one at which it
+// A scale at which the clock was mostly stopped is not recommended: one at which it
 // hardly stands takes as long.
 func TestClockThatStands(t *testing.T) {
 	for _, c := range []struct {

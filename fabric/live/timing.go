@@ -162,7 +162,7 @@ const mostStopped = 0.5
 
 // judge says whether the run was on time, why not, and what would help.
 //
-// That the clock stood is no reason against a run, for whichever share of it.
+// That the clock was stopped is no reason against a run, for whichever share of it.
 // From one loop to the next it goes on by Step at most, a quarter of a frame, or
 // to the instant that is due next; where one worker has all nodes nothing else
 // acts on them. So what is due is late by no more than Step, and the kernel, for
@@ -189,7 +189,7 @@ func judge(t *results.Timing, poll dataplane.PollMode) {
 	}
 	if t.Valid {
 		if stopped > 1 {
-			t.Remedies = append(t.Remedies, fmt.Sprintf("a scale of %.0f would have taken as long: the clock of the nodes stood for %.0f %% of the time", t.Scale*stopped, 100*t.StoppedShare))
+			t.Remedies = append(t.Remedies, fmt.Sprintf("a scale of %.0f would have taken as long: the clock of the nodes was stopped for %.0f %% of the time", t.Scale*stopped, 100*t.StoppedShare))
 		}
 		return
 	}

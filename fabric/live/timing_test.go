@@ -21,7 +21,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{name: "good", t: results.Timing{LateP99: 3 * us, StoppedShare: 0.4}},
 		{name: "at the bound", t: results.Timing{LateP99: 3.25 * us, TransitP99: 3.25 * us, StoppedShare: 0.5}},
-		{name: "slow", t: results.Timing{StoppedShare: 0.95}, advice: "a scale of 20000 would have taken as long: the clock of the nodes stood for 95 %"},
+		{name: "slow", t: results.Timing{StoppedShare: 0.95}, advice: "a scale of 20000 would have taken as long: the clock of the nodes was stopped for 95 %"},
 		{name: "stood", t: results.Timing{StoppedShare: 1}},
 		{"late", results.Timing{LateP99: 6.5 * us}, []string{"lateness is 6.5µs, above the bound of 3.25µs (T is 13µs)"}, "4000 instead of 1000"},
 		{"drops", results.Timing{RingDrops: 7}, []string{"7 frames were lost"}, "2000 instead of 1000"},

@@ -38,7 +38,7 @@ var timingRows = []timingRow{
 	{"real late p50", func(t *results.Timing) string { return quantity(t.LateP50*t.Scale, "s") }},
 	{"  p99", func(t *results.Timing) string { return quantity(t.LateP99*t.Scale, "s") }},
 	{"  max", func(t *results.Timing) string { return quantity(t.LateMax*t.Scale, "s") }},
-	{"clock stood", func(t *results.Timing) string { return quantity(t.StoppedShare, "%") }},
+	{"clock stopped", func(t *results.Timing) string { return quantity(t.StoppedShare, "%") }},
 	{"  at once, real", func(t *results.Timing) string { return quantity(t.StoppedMax, "s") }},
 	{"clock read", func(t *results.Timing) string { return quantity(t.ClockRead, "s") }},
 	{"ring drops", func(t *results.Timing) string { return quantity(float64(t.RingDrops), "count") }},
