@@ -9,14 +9,14 @@ import (
 func init() {
 	Register(Info{
 		Name:  "rocc",
-		Title: "RoCC, by the fair rate that switches work out and tell",
+		Title: "RoCC, by the fair rate that switches work out and notify",
 		Paper: "Menikkumbura, Congestion Management in Data Center Networks (Purdue 2022), chapter 3; Taheri et al., RoCC, CoNEXT 2020",
 		Cite:  "RoCC, CoNEXT 2020",
 		Kind:  "rate",
 		Needs: feature.FairRates,
 		Params: []options.Param{
-			{Name: "recovery", Unit: options.Time, Default: "= ten periods of the point that is obeyed, as it tells them, at least 400us", Min: 1000, Max: 1e12, Source: "ours: flows with few frames are not told in every period, and points at slow ports update seldom",
-				Doc: "silence after which the rate doubles, and again"},
+			{Name: "recovery", Unit: options.Time, Default: "= ten periods of the point that is followed, as its notices give them, at least 400us", Min: 1000, Max: 1e12, Source: "ours: flows with few frames get no notice in every period, and points at slow ports update seldom",
+				Doc: "time without a notice after which the rate doubles, and again"},
 			windowParam("none"),
 		},
 		New: newRoCC,

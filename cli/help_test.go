@@ -89,7 +89,7 @@ func TestUsageNamesWhatIsMissing(t *testing.T) {
 				continue
 			}
 			said := cli.Explained(c, err)
-			for _, want := range []string{"  usage:    " + c.CommandPath(), "  example:  ", c.CommandPath() + " --help tells more"} {
+			for _, want := range []string{"  usage:    " + c.CommandPath(), "  example:  ", c.CommandPath() + " --help says more"} {
 				if !strings.Contains(said, want) {
 					t.Errorf("%s without arguments does not say %q:\n%s", c.CommandPath(), want, said)
 				}

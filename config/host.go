@@ -36,7 +36,7 @@ type Host struct {
 	Burst    *units.Duration `yaml:"burst" default:"50us" doc:"How far the link may catch up when the worker was late. 0s: never."`
 	Payload  int             `yaml:"payload" range:"64,3800" default:"1000" doc:"Bytes of payload in a full frame, the same at both ends."`
 
-	BaseRTT        BaseRTT           `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost calibrate tells. auto: it is measured to the first peers that are sent to, and 1ms until then."`
+	BaseRTT        BaseRTT           `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost calibrate measures. auto: it is measured to the first peers that are sent to, and 1ms until then."`
 	Congestion     string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
 	Options        map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc says which there are."`
 	Telemetry      HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
@@ -65,7 +65,7 @@ type HostTelemetry struct {
 
 // HostPFC is flow control of a host.
 type HostPFC struct {
-	Classes     []int          `yaml:"classes" range:"0,7" doc:"Classes that pauses are obeyed in. None if left out."`
+	Classes     []int          `yaml:"classes" range:"0,7" doc:"Classes in which pauses are followed. None if left out."`
 	QuenchAfter units.Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched. 0s: none does."`
 }
 
@@ -142,7 +142,7 @@ func NeedsTelemetry(algorithm, format string) error {
 	if in.Needs != feature.Telemetry || format == inband.HPCC.String() || format == inband.HPCCGrow.String() {
 		return nil
 	}
-	return fmt.Errorf("%s needs telemetry that tells the rate of links, hpcc or hpcc-grow, not %s", algorithm, format)
+	return fmt.Errorf("%s needs telemetry with the rate of links, hpcc or hpcc-grow, not %s", algorithm, format)
 }
 
 // ParseTelemetry returns the format of a name.

@@ -100,7 +100,7 @@ func TestHostErrors(t *testing.T) {
 		shortHost + "gateway: 10.1.0.1\n":                  "h.yaml:4:10: gateway: 10.1.0.1 is not on the link 10.0.0.0/24",
 		shortHost + "gateway: 10.0.0.1\n":                  "the host's own address",
 		shortHost + "congestion: hppc\n":                   `h.yaml:4:13: congestion: congestion control "hppc" is not known`,
-		shortHost + "telemetry: {format: int-md}\n":        "hpcc needs telemetry that tells the rate of links",
+		shortHost + "telemetry: {format: int-md}\n":        "hpcc needs telemetry with the rate of links",
 		shortHost + "telemetry: {links: [unlimited]}\n":    "telemetry.links[0]: a link without a rate has no units",
 		shortHost + "rate: unlimited\n":                    "rate: a host paces",
 		shortHost + "mac: 01:00:00:00:00:01\n":             "is not the address of a station",

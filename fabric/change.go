@@ -63,7 +63,7 @@ func (s Spec) applyChanges(t *Topology, sec *section.Section) {
 			}
 		}
 		if n == 0 {
-			sec.Fail(key+".link", "no link is between %s; gfabric graph tells the names", strings.Replace(c.Link, ":", " and ", 1))
+			sec.Fail(key+".link", "no link is between %s; gfabric graph lists the names", strings.Replace(c.Link, ":", " and ", 1))
 		}
 	}
 	t.dropLinks(gone)

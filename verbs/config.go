@@ -93,7 +93,7 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("verbs: Congestion: %w", err)
 	}
 	if in, _ := cc.Lookup(c.Congestion); in.Needs == feature.Telemetry && !strings.HasPrefix(c.Telemetry, inband.HPCC.String()) {
-		return c, fmt.Errorf("verbs: %s needs telemetry that tells the rate of links, hpcc or hpcc-grow, not %s", c.Congestion, c.Telemetry)
+		return c, fmt.Errorf("verbs: %s needs telemetry with the rate of links, hpcc or hpcc-grow, not %s", c.Congestion, c.Telemetry)
 	}
 	return c, nil
 }

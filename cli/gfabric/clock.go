@@ -149,7 +149,7 @@ func clockVerifyCommand() *cobra.Command {
 		Use:   "verify TOPOLOGY",
 		Short: "Plan, and try every single failure",
 		Long: "verify plans as plan does, and then lets each link, each node, the root and each\n" +
-			"failure domain fail, one after the other: who is left must hear a root, and one only.",
+			"failure domain fail, one after the other: who is left must have a root, and one only.",
 		Example: "  gfabric clock verify 'fat-tree(8)'",
 		Args:    one("the topology: a file, or a generator such as 'fat-tree(4)'"),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -92,7 +92,7 @@ func compareCommand() *cobra.Command {
 			"on real frames, where that is not done already (results/NAME, results/NAME-netns), and\n" +
 			"what comes out is judged: percentiles 50, 95 and 99 of the slowdown of flows within\n" +
 			"15 %, percentiles 50 and 95 of queue depths within 0.15 bandwidth-delay products, and\n" +
-			"runs that virtual time tells apart by more than that in the same order. Runs that did\n" +
+			"runs that virtual time separates by more than that in the same order. Runs that did\n" +
 			"not keep time are not judged.\n\n" +
 			"Exit codes: 0 within the tolerance or the bounds, 1 beyond them, 2 the command line or\n" +
 			"a file is wrong, 3 nothing is beyond, but runs did not keep time.",

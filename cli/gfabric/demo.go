@@ -28,7 +28,7 @@ func demoCommand() *cobra.Command {
 		Short: "Show congestion control at work on real frames, beside what virtual time predicts",
 		Long: "demo lets eight hosts send to a ninth at once, with DCQCN and then with HPCC, on real\n" +
 			"frames between network namespaces (root). Queues, rates, pauses and flows are drawn\n" +
-			"meanwhile, or told a line a second where there is no terminal. A table puts both side\n" +
+			"meanwhile, or in a line a second where there is no terminal. A table puts both side\n" +
 			"by side and beside the prediction of virtual time, which ran before, and report.html\n" +
 			"has everything in one drawing. Everything that was raised is removed.\n\n" +
 			"--on sim shows the half that needs no root: virtual time, slowed down so that one can\n" +

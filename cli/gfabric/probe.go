@@ -65,7 +65,7 @@ func probeCommand() *cobra.Command {
 	fl.StringVar(&f.protocol, "protocol", "udp", "udp or tcp")
 	fl.Uint16Var(&f.srcPort, "src-port", 50000, "source port")
 	fl.Uint16Var(&f.dstPort, "dst-port", 33434, "destination port")
-	fl.Uint32Var(&f.id, "id", 1, "number of the series, by which its copies are told from others")
+	fl.Uint32Var(&f.id, "id", 1, "number of the series, by which its copies are known")
 	fl.Uint32Var(&f.count, "count", 1000, "how many, 60000 at most")
 	fl.DurationVar(&f.every, "every", 2*time.Millisecond, "time between two")
 	for _, name := range []string{"via", "to"} {

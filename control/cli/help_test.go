@@ -52,7 +52,7 @@ func TestExplained(t *testing.T) {
 	root := Root(&cobra.Command{Use: "prog"}, "1")
 	root.AddCommand(Group("add", "Add", "  prog add fdb 02::1 p1\n  prog add acl x y", &cobra.Command{Use: "fdb MAC PORT [vlan ID]", Short: "an entry",
 		Args: Args(cobra.RangeArgs(2, 4)), RunE: func(*cobra.Command, []string) error { return fail }}))
-	end := "  usage:    prog add fdb MAC PORT [vlan ID] [flags]\n  example:  prog add fdb 02::1 p1\n  prog add fdb --help tells more"
+	end := "  usage:    prog add fdb MAC PORT [vlan ID] [flags]\n  example:  prog add fdb 02::1 p1\n  prog add fdb --help says more"
 	for _, c := range []struct {
 		args string
 		fail error
@@ -65,9 +65,9 @@ func TestExplained(t *testing.T) {
 		{"add fdb a b", Usage(errors.New("no")), "prog: no\n" + end},
 		{"add fdb a b", Input(errors.New("x.yaml:1: no")), "prog: x.yaml:1: no"},
 		{"add fdb a b", errors.New("it failed"), "prog: it failed"},
-		{"add", nil, "prog: prog add what? There are fdb\n  usage:    prog add COMMAND\n  example:  prog add fdb 02::1 p1\n  prog add --help tells more"},
-		{"add x", nil, "prog: prog add has no \"x\"; there are fdb\n  usage:    prog add COMMAND\n  example:  prog add fdb 02::1 p1\n  prog add --help tells more"},
-		{"ad", nil, "prog: unknown command \"ad\" for \"prog\"; did you mean add?\n  usage:    prog COMMAND\n  prog --help tells more"},
+		{"add", nil, "prog: prog add what? There are fdb\n  usage:    prog add COMMAND\n  example:  prog add fdb 02::1 p1\n  prog add --help says more"},
+		{"add x", nil, "prog: prog add has no \"x\"; there are fdb\n  usage:    prog add COMMAND\n  example:  prog add fdb 02::1 p1\n  prog add --help says more"},
+		{"ad", nil, "prog: unknown command \"ad\" for \"prog\"; did you mean add?\n  usage:    prog COMMAND\n  prog --help says more"},
 	} {
 		fail = c.fail
 		root.SetArgs(strings.Fields(c.args))

@@ -96,7 +96,7 @@ func Explained(c *cobra.Command, err error) string {
 	if e := exampleOf(c); e != "" {
 		text += "\n  example:  " + e
 	}
-	return text + "\n  " + c.CommandPath() + " --help tells more"
+	return text + "\n  " + c.CommandPath() + " --help says more"
 }
 
 // inOneLine is an error of cobra that lists below each other what was meant, as one line.

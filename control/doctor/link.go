@@ -130,7 +130,7 @@ func (l *Link) stamps() Finding {
 		return Finding{l.Name + " clock stamps", Warn, "the hardware's clock cannot be read: " + l.Unread, "a clock of the switch gets stamps of the XDP program in place of the hardware's, which are more exact",
 			"run as root, or as a member of its group (ls -l " + l.NICClock + "); let a container have the device", ""}
 	case l.NICClock != "":
-		when = "by the hardware's clock " + l.NICClock + " where driver and kernel (6.3) tell it to XDP programs, else as the driver hands them over (show clock says which)"
+		when = "by the hardware's clock " + l.NICClock + " where driver and kernel (6.3) give it to XDP programs, else as the driver hands them over (show clock says which)"
 	}
 	return ok(l.Name+" clock stamps", "what arrives %s; what leaves last before the kernel gets it", when)
 }

@@ -48,7 +48,7 @@ func fabric() dashboard {
 	b.graph("ECN marks", "percentunit", "Share of the frames of a queue that left with a congestion mark. The ten highest.",
 		q{port + " queue {{queue}}", `topk(10, rate(gswitch_queue_ecn_marked_packets_total{` + at + `}[$__rate_interval]) / (rate(gswitch_queue_dequeued_packets_total{` + at + `}[$__rate_interval]) > 0))`}).
 		atMost(1).linked("switch", "instance", "switch", "port")
-	b.graph("Losses by reason", "pps", "Lost frames by reason; gswitch show drops tells the ports.",
+	b.graph("Losses by reason", "pps", "Lost frames by reason; gswitch show drops lists the ports.",
 		q{"{{reason}}", orZero(rate("reason", "gswitch_drops_total", at+`,reason!~"`+notLost()+`"`), "reason")}).stacked()
 	b.graph("Losses by switch", "pps", "Lost frames by switch.",
 		q{"{{switch}}", orZero(rate("instance, switch", "gswitch_drops_total", at+`,reason!~"`+notLost()+`"`), "switch")}).stacked()

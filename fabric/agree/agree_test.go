@@ -98,7 +98,7 @@ func TestInvalidIsNotJudged(t *testing.T) {
 	}
 }
 
-// Runs that virtual time tells apart must stand in the same order; those that
+// Runs that virtual time separates must stand in the same order; those that
 // it does not may stand in any.
 func TestOrder(t *testing.T) {
 	sim := file("sim", values(1, 2, 0, 2000), values(1.1, 3, 0, 5000))

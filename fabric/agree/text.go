@@ -34,7 +34,7 @@ func (c *Comparison) Text(w io.Writer) error {
 		}
 	}
 	if n := len(c.Orders); n > 0 && reversed == 0 {
-		fmt.Fprintf(&b, "same order of all %d pairs of runs and values that virtual time tells apart\n", n)
+		fmt.Fprintf(&b, "same order of all %d pairs of runs and values that virtual time separates\n", n)
 	}
 	for i := range c.Runs {
 		if r := &c.Runs[i]; !r.Valid {

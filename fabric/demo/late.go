@@ -33,7 +33,7 @@ func (l *Lateness) write(w io.Writer) {
 	fmt.Fprintf(w, "   hosts  P90 %8.2f  max %8.2f\n", ms(l.HostP90), ms(l.HostMax))
 	if l.tooBusy() {
 		fmt.Fprint(w, "NOTE: this machine was too busy: programs waited for a processor, so that\n"+
-			"rates and latencies above tell more of it than of the network. Run the demo\n"+
+			"rates and latencies above say more of it than of the network. Run the demo\n"+
 			"while nothing else runs, or with slower links (--rate).\n")
 	}
 }

@@ -159,7 +159,7 @@ var keys = []Key{
 	{"shadow_value_total", OfRun, false, "", "Sum of the values of the packets that shadows would have sent (switch.shadow)."},
 	{"shadow_lost_value_total", OfRun, false, "", "Sum of the values of the packets that shadows would have dropped (switch.shadow)."},
 	{"quenches_total", OfRun, false, "", "Times that a class of a host was paused for longer than hosts.quench_after."},
-	{"notices_total", OfRun, false, "", "Notices of congestion points (RoCC, QCN) that hosts obeyed or ignored by their rules."},
+	{"notices_total", OfRun, false, "", "Notices of congestion points (RoCC, QCN) that hosts followed or ignored by their rules."},
 	{"telemetry_unstamped_total", OfRun, false, "", "Records that switches could not write into frames with telemetry: there was no room, or no more was allowed (switch.int.mode)."},
 	{"low_frames_total", OfRun, false, "", "Data frames of second loops (hosts.transport.rc3)."},
 	{"data_frames_total", OfRun, false, "", "Data frames that hosts sent, without those of second loops."},

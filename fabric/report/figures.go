@@ -45,7 +45,7 @@ func (s *section) legend() {
 // bySize draws the slowdown over flow size, a drawing per percentile.
 func (d *design) bySize() *section {
 	s := &section{ID: "size", Title: "Slowdown by flow size", Class: "two",
-		Note: "Completion time over the time alone in the network. Each point is one bucket of flows, named by its largest size; buckets stand in order of size, not to scale. A percentile is drawn where a bucket has flows enough to tell it: 20 for p95, 100 for p99, 1000 for p99.9."}
+		Note: "Completion time over the time alone in the network. Each point is one bucket of flows, named by its largest size; buckets stand in order of size, not to scale. A percentile is drawn where a bucket has flows enough: 20 for p95, 100 for p99, 1000 for p99.9."}
 	for k, f := range d.facets {
 		var runs []results.Run
 		for _, i := range f.runs {
@@ -117,7 +117,7 @@ func join(a, b string) string {
 // cdfs draws each distribution as a whole and its tail.
 func (d *design) cdfs() *section {
 	s := &section{ID: "cdf", Title: "Distributions", Class: "two",
-		Note: "Left the share of observations up to a value; right the same for the largest tenth, to 99.99 %, each further step of the axis a tenth of the one before. A tail ends at the largest share that its observations tell."}
+		Note: "Left the share of observations up to a value; right the same for the largest tenth, to 99.99 %, each further step of the axis a tenth of the one before. A tail ends at the largest share that its observations can give."}
 	for _, name := range d.cdfNames() {
 		for k := range d.facets {
 			s.Figures = append(s.Figures, d.cdfFigures(name, k)...)

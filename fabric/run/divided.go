@@ -37,7 +37,7 @@ func (h *host) checkDivision(s *scenario.Scenario) error {
 			// Other closed loops wait a little longer between flows; here the wait
 			// would be part of what is measured.
 			if e := &d.Workload[k]; e.Response > 0 || e.Kind == "retrievals" {
-				return fmt.Errorf("%s: workload[%d] (%s): an answer is sent when the request has arrived, of which the one who posts it hears from another process: the time of both would be longer by that; run it with --processes one", s.File, k, e.Group)
+				return fmt.Errorf("%s: workload[%d] (%s): an answer is sent when the request has arrived, which the one who posts it learns from another process: the time of both would be longer by that; run it with --processes one", s.File, k, e.Group)
 			}
 		}
 		if d.Streams() {

@@ -46,7 +46,7 @@ func (s *Scenario) expectations(root *yaml.Node) error {
 			}
 		})
 		if constant {
-			fail(errors.New("names no value of a run, so that no run can tell; write what must hold of one, such as slowdown_p99 < 3"))
+			fail(errors.New("names no value of a run, so that no run can decide it; write what must hold of one, such as slowdown_p99 < 3"))
 			return
 		}
 		s.Expect = append(s.Expect, &Expectation{text, at.Line, deviates, n})

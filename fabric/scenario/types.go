@@ -161,7 +161,7 @@ type Hosts struct {
 	CNP         CNP            `yaml:"cnp" doc:"How a receiver reports congestion marks."`
 	MarkAbove   units.Size     `yaml:"mark_above" range:"0,4294967295" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
 	QuenchAfter units.Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched."`
-	NoticeDelay units.Duration `yaml:"notice_delay" doc:"How long after its arrival at a host what a switch tells (RoCC, QCN) takes effect there. At once if left out."`
+	NoticeDelay units.Duration `yaml:"notice_delay" doc:"How long after its arrival at a host a switch's notice (RoCC, QCN) takes effect there. At once if left out."`
 	Turn        string         `yaml:"turn" default:"frame" doc:"How much a flow sends before the next one of its class at the host has its turn: frame, message, or so many bytes of payload. Who may not send is passed over."`
 	Overshoot   bool           `yaml:"overshoot" doc:"true: a window may be exceeded by a frame, as in ns-3 models."`
 	Policy      config.Policy  `yaml:"policy" doc:"Which flow of its class a host sends of next, in OpenQueue (docs/POLICIES.md), by the next packet of each that may send: arrival is when its message was posted, processing how many packets of that are left. They take turns if left out."`
@@ -220,7 +220,7 @@ type Override struct {
 	CC        string     `yaml:"cc" doc:"Congestion control of what they send."`
 	Params    Params     `yaml:"params" doc:"Its options."`
 	Transport *Transport `yaml:"transport" doc:"Loss recovery of what they send."`
-	PFC       *bool      `yaml:"pfc" doc:"false: they neither obey nor send pause frames."`
+	PFC       *bool      `yaml:"pfc" doc:"false: they neither follow nor send pause frames."`
 }
 
 // Variant is one of several runs side by side.

@@ -116,7 +116,7 @@ type Measure struct {
 	Sizes       []SizeRange    `yaml:"sizes" doc:"Ranges of flow sizes with values of their own, such as small.slowdown_p95."`
 	Low         units.Rate     `yaml:"low" doc:"link_low_seconds counts bins in which the first of links carried less."`
 	Windows     []Window       `yaml:"windows" doc:"Spans of time with values of their own, such as later.queue_peak_bytes."`
-	Traces      []string       `yaml:"traces" doc:"Hosts that collect the copies that switches send them (switch.watch). What became of the packets is told (traces_total), and the copies are kept with the results, for gfabric traces."`
+	Traces      []string       `yaml:"traces" doc:"Hosts that collect the copies that switches send them (switch.watch). What became of the packets is counted (traces_total), and the copies are kept with the results, for gfabric traces."`
 	Events      []Event        `yaml:"events" doc:"Instants from which drain and recovery are timed."`
 }
 
@@ -144,5 +144,5 @@ type Event struct {
 	Goodput string         `yaml:"goodput" doc:"recovery_seconds is the time until this group has its goodput back."`
 	Share   float64        `yaml:"share" range:"0,1" default:"0.9" doc:"Share of the goodput before, that counts as recovered."`
 	Reaches units.Rate     `yaml:"reaches" doc:"reach_seconds is the time until the goodput of the group that goodput names first is so much."`
-	Before  *Window        `yaml:"before" doc:"Span that tells the goodput before. From the end of the warm-up to the event if left out."`
+	Before  *Window        `yaml:"before" doc:"Span in which the goodput before is measured. From the end of the warm-up to the event if left out."`
 }

@@ -32,9 +32,9 @@ func (o *Options) ttl() uint16 {
 type Section struct {
 	Interval    units.Duration `yaml:"interval" range:"1s,1h" default:"30s" doc:"Between two frames of a port."`
 	Hold        int            `yaml:"hold" range:"1,100" default:"4" doc:"Intervals for which neighbours remember a frame."`
-	System      string         `yaml:"system" doc:"Name that neighbours are told. That of the switch if left out."`
-	Description string         `yaml:"description" default:"gswitch" doc:"Description that neighbours are told."`
-	Ports       []string       `yaml:"ports" doc:"Ports that say who they are and hear their neighbours. All if left out."`
+	System      string         `yaml:"system" doc:"Name that is announced to neighbours. That of the switch if left out."`
+	Description string         `yaml:"description" default:"gswitch" doc:"Description that is announced to neighbours."`
+	Ports       []string       `yaml:"ports" doc:"Ports that announce who they are and take what neighbours announce. All if left out."`
 }
 
 // Options returns the Options of a switch.
@@ -55,5 +55,5 @@ func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newAgent, Counters: counters,
 		Whole: func() vswitch.WholeSection { return new(Section) },
-		Doc:   "Ports tell their neighbours who they are, and keep what these tell (LLDP, IEEE 802.1AB)."})
+		Doc:   "Ports announce to their neighbours who they are, and keep what these announce (LLDP, IEEE 802.1AB)."})
 }

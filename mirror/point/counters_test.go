@@ -81,9 +81,9 @@ func TestInterfaceCounters(t *testing.T) {
 
 func TestCountersAreChecked(t *testing.T) {
 	for text, want := range map[string]string{
-		"sessions: [{name: s, to: 10.0.2.9, counters: 2s}]":                   "sessions[0].counters: copies tell nothing of interfaces; say format: sflow",
+		"sessions: [{name: s, to: 10.0.2.9, counters: 2s}]":                   "sessions[0].counters: copies say nothing of interfaces; say format: sflow",
 		"sessions: [{name: s, to: 10.0.2.9, format: sflow, counters: 100ms}]": "sessions[0].counters: 100ms is more often than collectors want it; say 1s at least",
-		"sessions: [{name: s, to: 10.0.2.9, format: sflow, rate: 1Mbps}]":     "sessions[0].format: sflow tells an address of samples and of counters, and of nothing else: say to, and one_in or counters, and take what else there is into another session",
+		"sessions: [{name: s, to: 10.0.2.9, format: sflow, rate: 1Mbps}]":     "sessions[0].format: sflow sends an address samples and counters, and nothing else: say to, and one_in or counters, and take what else there is into another session",
 	} {
 		if _, err := parse(router(t, ""), text); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -41,7 +41,7 @@ type Session struct {
 	Match    []mirror.Match `yaml:"match" id:"name" doc:"Rules of one's own."`
 	OneIn    int            `yaml:"one_in" range:"1,16777216" doc:"At random one of so many frames, whatever it is; 1: all."`
 	Counters units.Duration `yaml:"counters" doc:"Of sflow: how often the counters of all interfaces are sent, 1s at least, such as 20s. Not at all if left out."`
-	Drops    []string       `yaml:"drops" doc:"Frames that the switch drops, for these reasons; all: for whichever they are lost. The copy tells the reason. What was dropped late is as it would have left."`
+	Drops    []string       `yaml:"drops" doc:"Frames that the switch drops, for these reasons; all: for whichever they are lost. The copy has the reason. What was dropped late is as it would have left."`
 	Pauses   bool           `yaml:"own_pauses" doc:"true: the pauses that the switch itself sends."`
 }
 
@@ -135,14 +135,14 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 	switch {
 	case s.Counters == 0:
 	case !sflow:
-		return fail(".counters", "copies tell nothing of interfaces; say format: sflow")
+		return fail(".counters", "copies say nothing of interfaces; say format: sflow")
 	case frame.Time(s.Counters) < frame.Second:
 		return fail(".counters", "%v is more often than collectors want it; say 1s at least", frame.Time(s.Counters).Duration())
 	default:
 		o.Counters = frame.Time(s.Counters)
 	}
 	if sflow && (s.Port != "" || s.OneIn == 0 && s.Counters == 0 || s.Everflow != nil || len(s.Match)+len(s.Drops) > 0 || s.Pauses) {
-		return fail(".format", "sflow tells an address of samples and of counters, and of nothing else: say to, and one_in or counters, and take what else there is into another session")
+		return fail(".format", "sflow sends an address samples and counters, and nothing else: say to, and one_in or counters, and take what else there is into another session")
 	}
 	if s.Snap != 0 && s.Snap < mirror.LeastSnap {
 		return fail(".snap", "%d bytes of a packet do not show its headers in tunnels; keep %d", s.Snap, mirror.LeastSnap)
@@ -241,7 +241,7 @@ func (s *Reasons) add(name string) error {
 		if near := units.Nearest(name, names); near != "" {
 			return fmt.Errorf("no frame is dropped because of %q; is %q meant?", name, near)
 		}
-		return fmt.Errorf("no frame is dropped because of %q; gswitch show drops tells the reasons that there were, all takes all", name)
+		return fmt.Errorf("no frame is dropped because of %q; gswitch show drops lists the reasons that there were, all takes all", name)
 	}
 	for r := frame.Keep + 1; r < frame.NumReasons; r++ {
 		if r.Loss() {

@@ -9,7 +9,7 @@ import (
 type Section struct {
 	SetPoint units.Size `yaml:"set_point" range:"0,4294967295" default:"26KB" doc:"Depth that is held."`
 	Weight   *int       `yaml:"weight" range:"0,64" default:"2" doc:"How much growth counts beside depth."`
-	Sample   units.Size `yaml:"sample" range:"0,4294967295" default:"150KB" doc:"Bytes from one sampled frame to the next where there is nothing to tell."`
+	Sample   units.Size `yaml:"sample" range:"0,4294967295" default:"150KB" doc:"Bytes from one sampled frame to the next where the queue is at its set point."`
 }
 
 // Options returns the Config of a port.

@@ -61,7 +61,7 @@ func (c *Config) perTick() int {
 func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newPoints, Counters: counters,
 		Section: func() vswitch.Section { return new(Section) },
-		Doc:     "Queues that work out the rate that is fair for their flows and tell the senders (RoCC), for hosts with the congestion control rocc. The port needs a rate.",
+		Doc:     "Queues that work out the rate that is fair for their flows and notify the senders (RoCC), for hosts with the congestion control rocc. The port needs a rate.",
 		Signals: feature.FairRates, Notices: true})
 }
 

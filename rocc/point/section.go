@@ -27,7 +27,7 @@ type Section struct {
 	Age     int            `yaml:"age" range:"1,1048576" doc:"Periods without a packet, or a sampled one, after which a flow is forgotten; of bubble, periods of a round. 10 of aged and bubble, 100 of afd and trap if left out. No part of queue."`
 	Sample  int            `yaml:"sample" range:"1,65536" default:"8" doc:"One in so many packets is looked at, of afd and trap; bubble begins with it."`
 	Shadow  int            `yaml:"shadow" range:"1,1048576" default:"1024" doc:"Sampled packets that afd remembers."`
-	Compute string         `yaml:"compute" enum:"switch,hosts" default:"switch" doc:"Who works out the fair rate. hosts: the switch tells the length of the queue and its parameters, and each host runs the controller; hosts that miss different notices drift apart."`
+	Compute string         `yaml:"compute" enum:"switch,hosts" default:"switch" doc:"Who works out the fair rate. hosts: notices have the length of the queue and its parameters, and each host runs the controller; hosts that miss different notices drift apart."`
 	PerTick int            `yaml:"per_tick" range:"0,1048576" doc:"Flows that are notified in a period, in turn. As many as can have fmin, but no more than 1024, if left out."`
 }
 
@@ -64,7 +64,7 @@ func (s *Section) CheckRate(rate uint64) error {
 		return nil
 	}
 	least := units.Duration(math.Ceil(took*8/float64(rate)*1e6) * 1e3)
-	return fmt.Errorf("notices to %d flows take %s in a period of %v, in which the port sends %s: make the period at least %v, or tell fewer flows (per_tick)", per, units.Size(took), units.Duration(c.Params.Period), units.Size(sent), least)
+	return fmt.Errorf("notices to %d flows take %s in a period of %v, in which the port sends %s: make the period at least %v, or notify fewer flows (per_tick)", per, units.Size(took), units.Duration(c.Params.Period), units.Size(sent), least)
 }
 
 // Depth returns the reference.

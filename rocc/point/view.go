@@ -68,7 +68,7 @@ var counters = []vswitch.Counter{
 	fairRate:        {Name: "rocc_fair_rate_bytes_per_second", Help: "Rate that RoCC allows each flow of the egress queue, where the switch works it out.", Labels: []string{"queue"}, Gauge: true},
 	waiting:         {Name: "rocc_waiting_bytes", Help: "Bytes in the egress queue that RoCC watches.", Labels: []string{"queue"}, Gauge: true},
 	reference:       {Name: "rocc_reference_bytes", Help: "Length that RoCC holds the egress queue at.", Labels: []string{"queue"}, Gauge: true},
-	flowsNotified:   {Name: "rocc_flows", Help: "Flows that RoCC tells.", Labels: []string{"queue"}, Gauge: true},
+	flowsNotified:   {Name: "rocc_flows", Help: "Flows that RoCC notifies.", Labels: []string{"queue"}, Gauge: true},
 	updates:         {Name: "rocc_updates_total", Help: "Periods of RoCC's controller, by what it did: tuned, halved (the queue grew too fast), cut (it was too long).", Labels: []string{"queue", "branch"}, Values: branches[:]},
 	notices:         {Name: "rocc_notices_total", Help: "Notices that RoCC sent, or could not make (unsent).", Labels: []string{"queue", "outcome"}, Values: []string{"sent", "unsent"}},
 	untrackedFrames: {Name: "rocc_untracked_frames_total", Was: "rocc_untold_packets_total", Help: "Frames of flows for which RoCC's table had no room.", Labels: []string{"queue"}},
