@@ -71,8 +71,8 @@ type iperfAsked struct {
 	Len           int  `json:"len"`
 }
 
-// iperfResults are the results that a server sends.
-type iperfResults struct {
+// iperfSummary is the results that a server sends.
+type iperfSummary struct {
 	Total       float64       `json:"cpu_util_total"`
 	User        float64       `json:"cpu_util_user"`
 	System      float64       `json:"cpu_util_system"`
@@ -162,7 +162,7 @@ func (t *iperfTest) run() {
 }
 
 // move moves data until the client ends it.
-func (t *iperfTest) move(data []net.Conn) (*iperfResults, error) {
+func (t *iperfTest) move(data []net.Conn) (*iperfSummary, error) {
 	began := time.Now()
 	count := make([]atomic.Uint64, len(data))
 	for i, c := range data {
@@ -173,7 +173,7 @@ func (t *iperfTest) move(data []net.Conn) (*iperfResults, error) {
 	if err := t.expect(iperfEnd); err != nil {
 		return nil, err
 	}
-	results := &iperfResults{}
+	results := &iperfSummary{}
 	for i := range data {
 		id := 1 // iperf3 counts 1, 3, 4, 5 ...
 		if i > 0 {
@@ -206,7 +206,7 @@ func (t *iperfTest) stream(c net.Conn, count *atomic.Uint64) {
 }
 
 // finish exchanges results.
-func (t *iperfTest) finish(results *iperfResults) {
+func (t *iperfTest) finish(results *iperfSummary) {
 	_ = t.control.SetDeadline(time.Now().Add(t.timeout))
 	var theirs json.RawMessage // of which nothing is needed here
 	if t.say(iperfResults) != nil || t.read(&theirs) != nil {
