@@ -77,8 +77,10 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 func (n *Network) document(node int) config.Switch {
 	d := n.cfg.document()
 	d.Name, d.PFC = n.Topology.Nodes[node].Name, n.pfc()
+	d.QoS = map[string]config.QoS{}
 	for p := range n.Topology.Nodes[node].Links {
-		d.Ports = append(d.Ports, n.portDocument(node, p))
+		c := n.portDocument(node, p)
+		d.Ports, d.QoS[c.QoS] = append(d.Ports, c), n.cfg.profile(uint64(c.Rate))
 	}
 	return d
 }
@@ -98,7 +100,7 @@ func (n *Network) portDocument(node, p int) config.Port {
 	l := &n.Topology.Links[n.Topology.Nodes[node].Links[p]]
 	peer := n.Topology.Peer(node, p).Node
 	on, no, burst := true, false, units.Duration(n.catchUp())
-	c := config.Port{Name: strconv.Itoa(p), Workers: []int{0}, Enabled: &on, MTU: n.mtu(l), Rate: units.Rate(l.Rate), Overhead: "none", Burst: &burst,
+	c := config.Port{Name: strconv.Itoa(p), QoS: strconv.Itoa(p), Workers: []int{0}, Enabled: &on, MTU: n.mtu(l), Rate: units.Rate(l.Rate), Overhead: "none", Burst: &burst,
 		Delay: units.Duration(l.Delay), Trust: "dscp", Learn: &no}
 	if n.Topology.Nodes[peer].Kind == fabric.Host {
 		c.Faces = "host"
@@ -106,6 +108,22 @@ func (n *Network) portDocument(node, p int) config.Port {
 		c.Addresses = n.Plan.Nodes[node].Ports[p][:1] // IPv4
 	}
 	return c
+}
+
+// profile is that of the queues of a port of a rate: a document says no more of them
+// than their weights and marks.
+func (c *Config) profile(rate uint64) (p config.QoS) {
+	for class, weight := range c.Weights {
+		q := config.Queue{Queue: class, Weight: int(weight)}
+		switch mark := c.ECN.at(rate, class); {
+		case mark.PI.Ref > 0:
+			q.PI = &config.PI{Ref: units.Size(mark.PI.Ref), A: mark.PI.A, B: mark.PI.B, Max: mark.PI.Max, Period: units.Duration(mark.PI.Period)}
+		case mark != scheduler.ECN{}:
+			q.ECN = &config.ECN{KMin: units.Size(mark.KMin), KMax: units.Size(mark.KMax), PMax: mark.PMax}
+		}
+		p.Queues = append(p.Queues, q)
+	}
+	return p
 }
 
 func (b *Buffer) document() config.Buffer {
@@ -166,8 +184,6 @@ func (n *Network) port(c *vswitch.PortConfig, node, p int) error {
 				q.Order = nil
 			}
 		}
-		q.Weight = n.cfg.Weights[class]
-		q.ECN = n.cfg.ECN.at(l.Rate, class)
 		if n.cfg.VOQ {
 			q.Order = orders.VOQ{}
 		}
