@@ -248,7 +248,7 @@ func (s *story) show(what string) error {
 					fmt.Fprintf(&s.out, "%s is in a storm of class %d\n", name, c)
 				}
 				if k.XOFFSent {
-					fmt.Fprintf(&s.out, "%s has notified its neighbour to pause class %d since %s\n", name, c, instant(k.XOFFSince))
+					fmt.Fprintf(&s.out, "%s has asked its neighbour to pause class %d since %s\n", name, c, instant(k.XOFFSince))
 				}
 			}
 		}
