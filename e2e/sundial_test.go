@@ -54,13 +54,12 @@ func TestSundialOnRealFrames(t *testing.T) {
 	}
 }
 
-// A link and the root fail at the speed of the machine, with messages each 10 ms: silence is
-// found 20.6 ms behind the last message, give or take 2 ms, a link's failure is behind 31 ms
-// and the root's behind 44 ms. The scale is 1, and no band is wider than those: the nodes' clock
-// stands while their worker is kept from its processor, so that a busy machine takes longer. What
-// does not hold in a run in which a frame or a timer was later than the bands have room for says
-// nothing of them, and the run is done again. No clock is more wrong than it says in any run,
-// whether it counts or not.
+// A link and the root fail at a scale of 1, with messages each 10 ms: silence is found 20.6 ms
+// behind the last message, give or take 2 ms, a link's failure is behind 31 ms and the root's
+// behind 44 ms. No band is wider than those: the nodes' time stands while their worker is kept
+// from its processor, so that a busy machine takes longer. What does not hold in a run in which a
+// frame or a timer was later than the bands have room for says nothing of them, and the run is
+// done again. No clock is more wrong than it says in any run, whether it counts or not.
 func TestSundialAtMachineSpeed(t *testing.T) {
 	const (
 		runs = 40

@@ -44,7 +44,7 @@ func TestClockPlanRefuses(t *testing.T) {
 		{clockFlags{root: "x"}, "leaf-spine(2, 2, 1)", `no node "x"`},
 		{clockFlags{domains: []string{"supply"}}, "leaf-spine(2, 2, 1)", "name=node"},
 		{clockFlags{domains: []string{"a=s9"}}, "leaf-spine(2, 2, 1)", `no node "s9"`},
-		{clockFlags{}, "line(3, 1)", "no plan"},
+		{clockFlags{}, "line(3, 1)", "no plan with s1 as its root: "},
 		{clockFlags{}, "nothing(3)", "nothing"},
 	} {
 		if _, err := c.f.plan(c.arg); err == nil || !strings.Contains(err.Error(), c.want) {

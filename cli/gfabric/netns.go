@@ -44,6 +44,16 @@ func (f *liveFlags) add(c *cobra.Command, scale bool) {
 	c.Flags().DurationVar(&f.bound, "late-bound", 0, "on real frames: 99th percentile of lateness, in the time of the nodes, up to which a run is valid; a quarter of T if left out")
 }
 
+// unused says which option for real frames is given to a run in virtual time.
+func unused(c *cobra.Command) error {
+	for _, name := range []string{"scale", "poll", "workers", "cpus", "processes", "late-bound"} {
+		if c.Flags().Changed(name) {
+			return usagef("--%s is about real frames: add --on netns", name)
+		}
+	}
+	return nil
+}
+
 // live returns the options of runs on real frames, but for the scale.
 func (f *liveFlags) live(s *scenario.Scenario) (l runner.Live, err error) {
 	if f.scale < 0 || f.scale > largestScale {
@@ -63,7 +73,7 @@ func (f *liveFlags) live(s *scenario.Scenario) (l runner.Live, err error) {
 	}
 	l.Start = startNode
 	if os.Geteuid() != 0 {
-		return l, errors.New("--on netns needs root, for network namespaces and AF_XDP sockets: run it with sudo, or in virtual time with --on sim")
+		return l, errors.New("real frames need root, for network namespaces and AF_XDP sockets: run it with sudo; gfabric run --on sim needs none")
 	}
 	l.Workers, l.CPUs, l.Bound = f.workers, f.cpus, frame.Time(f.bound)
 	name := wiresName(s.Doc.Name)

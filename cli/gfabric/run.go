@@ -106,8 +106,10 @@ func runCommand() *cobra.Command {
 			if on != "sim" && on != "netns" {
 				return usagef("--on: %q is not an engine; there are sim (virtual time) and netns (real frames)", on)
 			}
-			if on == "sim" && c.Flags().Changed("processes") {
-				return usagef("--processes is about real frames: add --on netns")
+			if on == "sim" {
+				if err := unused(c); err != nil {
+					return err
+				}
 			}
 			s, err := f.load(args[0])
 			if err != nil {

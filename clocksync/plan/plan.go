@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // Graph is a network. Nodes are numbered from 0.
 type Graph struct {
 	Nodes int
+	Names []string // what errors call the nodes; "node 3" and so on if left out
 	Links [][2]int
 	// Domains fail as a whole: a pod, a power supply, a patch panel.
 	Domains []Domain
@@ -76,6 +78,14 @@ func (g *Graph) Validate() error {
 	return nil
 }
 
+// name is what errors call a node.
+func (g *Graph) name(i int) string {
+	if i < len(g.Names) {
+		return g.Names[i]
+	}
+	return "node " + strconv.Itoa(i)
+}
+
 // network is a graph in the form that planning wants: neighbours, and the domains
 // of nodes and links.
 type network struct {
@@ -126,12 +136,12 @@ func Find(g *Graph, root int) (*Plan, error) {
 	s := &search{network: w, graph: g, root: root, leaf: leaf}
 	p := s.find()
 	if p == nil {
-		return nil, fmt.Errorf("%w with node %d as its root: %s", ErrNone, root, w.why(root, leaf))
+		return nil, fmt.Errorf("%w with %s as its root: %s", ErrNone, g.name(root), w.why(g, root, leaf))
 	}
 	attach(w, p, leaf)
 	for i := range p.Primary {
 		if p.Primary[i] < 0 && i != root {
-			return nil, fmt.Errorf("%w: node %d is not connected to node %d", ErrNone, i, root)
+			return nil, fmt.Errorf("%w: %s is not connected to %s", ErrNone, g.name(i), g.name(root))
 		}
 	}
 	p.depths()
@@ -197,7 +207,7 @@ func attach(w *network, p *Plan, leaf []bool) {
 }
 
 // why says why there is no plan: often a node whose failure cuts off others.
-func (w *network) why(root int, leaf []bool) string {
+func (w *network) why(g *Graph, root int, leaf []bool) string {
 	members := w.others(root, leaf)
 	if len(members) < 2 {
 		return "it needs two neighbours that are connected without it"
@@ -223,9 +233,9 @@ func (w *network) why(root int, leaf []bool) string {
 			switch {
 			case seen[i] || i == skip:
 			case skip < 0:
-				return fmt.Sprintf("node %d is not connected to it", i)
+				return fmt.Sprintf("%s is not connected to it", g.name(i))
 			default:
-				return fmt.Sprintf("without node %d, node %d is cut off from node %d", skip, i, start)
+				return fmt.Sprintf("without %s, %s is cut off from %s", g.name(skip), g.name(i), g.name(start))
 			}
 		}
 	}

@@ -180,7 +180,7 @@ func random(r *rand.Rand, n, links int) *Graph {
 // cuttable reports whether the network without its leaves falls apart when one node goes.
 func cuttable(g *Graph, root int) bool {
 	w := g.network()
-	return !strings.Contains(w.why(root, w.leaves(root)), "the search ended")
+	return !strings.Contains(w.why(g, root, w.leaves(root)), "the search ended")
 }
 
 // Where no single node cuts the network a plan is found, and every plan stands

@@ -59,6 +59,9 @@ func (s *Spec) graph(t *fabric.Topology, live Live, root int) (g *plan.Graph, of
 		}
 	}
 	g = &plan.Graph{Nodes: len(by)}
+	for _, i := range by {
+		g.Names = append(g.Names, t.Nodes[i].Name)
+	}
 	for l := range t.Links {
 		a, b := of[t.Links[l].A.Node], of[t.Links[l].B.Node]
 		if a >= 0 && b >= 0 && works(l) {
@@ -97,8 +100,7 @@ func (s *Spec) Plan(t *fabric.Topology, live Live, root int) (*Plan, error) {
 	}
 	p, err := plan.Find(g, 0)
 	if err != nil {
-		// Nodes of the plan are numbered by their distance from the root.
-		return nil, fmt.Errorf("%w (node 0 is %s; what hangs by one link alone may be taken out, or another root named)", err, t.Nodes[root].Name)
+		return nil, fmt.Errorf("%w; another root may have one, and sync-messages is a scheme without second parents", err)
 	}
 	return &Plan{*p, of, by}, nil
 }

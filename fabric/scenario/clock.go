@@ -93,11 +93,30 @@ func spread(text string) ([]string, error) {
 	return v, nil
 }
 
+// choosesClock reports whether a variant or the sweep has a clock of its own: keys of the
+// document's are for it.
+func (d *Document) choosesClock() bool {
+	of := func(key string) bool { return key == "clock" || key == "clock.scheme" }
+	for _, v := range d.Variants {
+		for key := range v.Set {
+			if of(key) {
+				return true
+			}
+		}
+	}
+	for key := range d.Sweep {
+		if of(key) {
+			return true
+		}
+	}
+	return false
+}
+
 func (v *validator) clock() {
 	c := &v.doc.Clock
 	if !c.On() {
 		for _, key := range []string{"root", "interval", "timeout1", "timeout2", "oscillator", "drift", "hop", "ramp", "controller", "push", "domains", "sample", "watch"} {
-			if v.sec.Has("clock."+key) && len(v.doc.Variants) == 0 {
+			if v.sec.Has("clock."+key) && !v.doc.choosesClock() {
 				v.sec.Fail("clock."+key, "means nothing without a scheme")
 				return
 			}

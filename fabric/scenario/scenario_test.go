@@ -139,6 +139,8 @@ func TestRefusals(t *testing.T) {
 		{"", "s.yaml: the document is empty"},
 		{small + "pfc: {enabled: true}\nswitch: {escape: {enabled: true}, paths: {choose: adaptive}}\n", `switch.paths.choose: adaptive sends frames of a flow by several ports, and switch.escape keeps places for a flow at one; choose by flow (hash, weighted), or take switch.escape out`},
 		{small + "pfc: {enabled: true}\nswitch: {escape: {enabled: true}, crossbar: {enabled: true}}\n", `s.yaml:10:45: switch.crossbar: cannot stand beside escape, whose places are those of the shared buffer; take one of the two out`},
+		{small + "clock: {root: s1}\n", "clock.root: means nothing without a scheme"},
+		{small + "clock: {root: s1}\nvariants: [{name: a, set: {duration: 2ms}}]\n", "clock.root: means nothing without a scheme"},
 		{small + "duratoin: 1ms\n", `s.yaml:9:1: duratoin: unknown key; did you mean "duration"?`},
 		{strings.Replace(small, "size: 500KB", "size: 500", 1), "the unit is missing"},
 		{strings.Replace(small, "size: 500KB", "size: 500KB, load_on: hosts", 1), "load_on: means nothing for kind incast, which takes from, to"},
