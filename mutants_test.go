@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,45 @@ func TestMutants(t *testing.T) {
 	}
 	for _, m := range all {
 		t.Run(strings.ReplaceAll(m.Is, " ", "-"), func(t *testing.T) { m.check(t) })
+	}
+}
+
+// Who may do what is held by tests (docs/SECURITY.md), and for each line of that table a defect is
+// known that one of them finds. Of units, which are no program, none can be put in.
+func TestEachLineOfDefence(t *testing.T) {
+	data, err := os.ReadFile("testdata/mutants.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []mutant
+	if err := yaml.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, m := range all {
+		_, name, _ := strings.Cut(m.Fails, " ")
+		name, _, _ = strings.Cut(name, "/")
+		found[name] = true
+	}
+	page, err := os.ReadFile("docs/SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| who | may | may not | held by |\n|---|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	lines := strings.Split(table, "\n")
+	if len(lines) < 40 {
+		t.Fatalf("the table has %d lines", len(lines))
+	}
+	for _, line := range lines {
+		who, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		held := line[strings.LastIndex(strings.TrimSuffix(line, " |"), " | ")+3:]
+		if strings.HasPrefix(who, "who takes over a daemon that the package's unit runs") {
+			continue
+		}
+		if !slices.ContainsFunc(regexp.MustCompile(`\b(Test|Fuzz)\w+`).FindAllString(held, -1), func(name string) bool { return found[name] }) {
+			t.Errorf("%s: testdata/mutants.yaml has no defect that one of these finds: %s", who, held)
+		}
 	}
 }
 
