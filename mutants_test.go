@@ -43,7 +43,8 @@ func TestMutants(t *testing.T) {
 }
 
 // Who may do what is held by tests (docs/SECURITY.md), and for each line of that table a defect is
-// known that one of them finds. Of units, which are no program, none can be put in.
+// known that one of them finds. Of units, which are no program, none can be put in; of isolation at large
+// each means has a line of its own.
 func TestEachLineOfDefence(t *testing.T) {
 	data, err := os.ReadFile("testdata/mutants.yaml")
 	if err != nil {
@@ -72,7 +73,7 @@ func TestEachLineOfDefence(t *testing.T) {
 	for _, line := range lines {
 		who, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
 		held := line[strings.LastIndex(strings.TrimSuffix(line, " |"), " | ")+3:]
-		if strings.HasPrefix(who, "who takes over a daemon that the package's unit runs") {
+		if strings.HasPrefix(who, "who takes over a daemon that the package's unit runs") || who == "hosts behind two ports, to the traffic of two others" {
 			continue
 		}
 		if !slices.ContainsFunc(regexp.MustCompile(`\b(Test|Fuzz)\w+`).FindAllString(held, -1), func(name string) bool { return found[name] }) {
