@@ -430,7 +430,7 @@ func TestLargeDryRun(t *testing.T) {
 }
 
 // A request that is small as it comes and large as it is read, since it is compressed, is
-// refused before anything of it is read.
+// refused before anything of it is read (sixty megabytes of one letter are sixty kilobytes).
 func TestCompressedRequests(t *testing.T) {
 	d, _ := listening(t, config.Control{}, patient)
 	socket := d.Config().Control.Socket
