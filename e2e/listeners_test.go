@@ -222,17 +222,17 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	// The one of a sweep that does not listen has a token that is drawn, and is for this machine.
-	sweeping = exec.Command(gfabric, "sweep", "../scenarios/quickstart.yaml", "--short", "--workers", "1", "--set", "duration=10s", "--set", "workload.burst.size=4GB", "--out", t.TempDir())
-	if err := sweeping.Start(); err != nil {
+	inside := exec.Command(gfabric, "sweep", "../scenarios/quickstart.yaml", "--short", "--workers", "1", "--set", "duration=10s", "--set", "workload.burst.size=4GB", "--out", t.TempDir())
+	if err := inside.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		sweeping.Process.Signal(syscall.SIGTERM)
-		sweeping.Wait()
+		inside.Process.Signal(syscall.SIGTERM)
+		inside.Wait()
 	})
 	var at []netip.AddrPort
 	eventually(t, "the queue of a sweep listens on this machine", func() error {
-		if at = listening(t, sweeping.Process.Pid); len(at) == 0 {
+		if at = listening(t, inside.Process.Pid); len(at) == 0 {
 			return errors.New("it does not")
 		}
 		return nil
