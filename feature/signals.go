@@ -22,7 +22,7 @@ const (
 )
 
 // signalNames are the words for people, in the order of the bits.
-var signalNames = [...]string{"losses", "round trip times", "CNPs", "echoed marks", "telemetry of each hop", "switches that notify fair rates", "quantized feedback"}
+var signalNames = [...]string{"losses", "round trip times", "CNPs", "echoed marks", "telemetry of each hop", "fair rates of switches", "quantized feedback"}
 
 // String names them: "nothing", or such as "CNPs, or echoed marks".
 func (s Signals) String() string {

@@ -11,11 +11,11 @@ import (
 func TestWithoutSignal(t *testing.T) {
 	const rocc = "switch: {rocc: {enabled: true}}\nhosts: {cc: rocc}\n"
 	for _, c := range []struct{ text, want string }{
-		{small + "hosts: {cc: rocc}\n", "s.yaml:9:13: hosts.cc: rocc needs switches that notify fair rates, and no switch gives any in class 0; set switch.rocc.enabled: true"},
+		{small + "hosts: {cc: rocc}\n", "s.yaml:9:13: hosts.cc: rocc needs fair rates of switches, and no switch gives any in class 0; set switch.rocc.enabled: true"},
 		{small + "hosts: {cc: qcn}\n", "set switch.qcn.enabled: true"},
 		{small + "switch: {int: {mode: none}}\nhosts: {cc: hpcc}\n", "s.yaml:10:13: hosts.cc: hpcc needs telemetry of each hop"},
 		{small + "hosts: {overrides: [{hosts: [h1], cc: rocc}]}\n", "s.yaml:9:39: hosts.overrides[0].cc: rocc needs"},
-		{strings.Replace(small, "kind: incast,", "kind: incast, class: 3,", 1) + rocc, "s.yaml:8:5: workload[0].cc: rocc needs switches that notify fair rates, and no switch gives any in class 3"},
+		{strings.Replace(small, "kind: incast,", "kind: incast, class: 3,", 1) + rocc, "s.yaml:8:5: workload[0].cc: rocc needs fair rates of switches, and no switch gives any in class 3"},
 		{strings.Replace(small, "kind: incast,", "kind: incast, cc: qcn,", 1) + rocc, "workload[0].cc: qcn needs"},
 		{small + "switch: {rocc: {enabled: true, classes: [1]}}\nhosts: {cc: rocc}\n", "no switch gives any in class 0"},
 		{small + "hosts: {cc: rocc}\nvariants: [{name: a}, {name: b, set: {switch.rocc.enabled: true}}]\n", "run \"a\":\ns.yaml:9:13: hosts.cc"},
