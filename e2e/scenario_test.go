@@ -377,7 +377,7 @@ func TestScenarioNeedsRoot(t *testing.T) {
 		c.Dir = dir
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		out, err := c.CombinedOutput()
-		if err == nil || c.ProcessState.ExitCode() != 1 || !bytes.Contains(out, []byte("needs root")) {
+		if err == nil || c.ProcessState.ExitCode() != 1 || !bytes.Contains(out, []byte("need root")) {
 			t.Errorf("gfabric %s as nobody: %v\n%s", strings.Join(verb, " "), err, out)
 		}
 	}
