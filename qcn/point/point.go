@@ -33,7 +33,7 @@ func Of(c *vswitch.PortConfig) Config {
 func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newPoints, Counters: counters,
 		Section: func() vswitch.Section { return new(Section) },
-		Doc:     "Queues that notify senders how far they are from their set point (IEEE 802.1Qau), by ICMP messages, for hosts with the congestion control qcn.",
+		Doc:     "Queues that report to senders how far they are from their set point (IEEE 802.1Qau), by ICMP messages, for hosts with the congestion control qcn.",
 		Signals: feature.Quantized, Notices: true})
 }
 
