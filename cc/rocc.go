@@ -9,7 +9,7 @@ import (
 func init() {
 	Register(Info{
 		Name:  "rocc",
-		Title: "RoCC, by the fair rate that switches work out and notify",
+		Title: "RoCC, by the fair rate that switches work out and send",
 		Paper: "Menikkumbura, Congestion Management in Data Center Networks (Purdue 2022), chapter 3; Taheri et al., RoCC, CoNEXT 2020",
 		Cite:  "RoCC, CoNEXT 2020",
 		Kind:  "rate",

@@ -17,7 +17,7 @@ type View struct {
 	Out                     OutCounts
 }
 
-// Add adds what another crossbar, of other egress ports, reports the same port.
+// Add adds what another crossbar, of other egress ports, reports of the same port.
 func (v *View) Add(o *View) {
 	for c := range v.Ingress {
 		v.Ingress[c] += o.Ingress[c]

@@ -216,7 +216,7 @@ func (t *Traces) Hops() int { return t.hops }
 const IdleTime = frame.Second
 
 // What a trace is at most. A packet comes by 255 hops before its time to live ends,
-// and each may be notified of twice, in a tunnel and outside.
+// and each may be reported twice, in a tunnel and outside.
 const (
 	mostHops = 512
 	// OldestTrace is for how long copies of one packet may come. Packets with one

@@ -333,8 +333,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Two ports that receive from each other, with random requests: each follows exactly what
-// the other was last asked to want, and long pauses never lapse.
+// Two ports that receive from each other, with random requests: each follows exactly
+// what the other was last asked for, and long pauses never lapse.
 func TestPairProperty(t *testing.T) {
 	for seed := uint64(0); seed < 100; seed++ {
 		rng := frame.NewRand(seed)
