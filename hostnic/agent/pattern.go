@@ -1,6 +1,9 @@
 package agent
 
-import "bytes"
+import (
+	"bytes"
+	"runtime"
+)
 
 // period of the pattern: a prime, so that no power of two and no frame's
 // payload divides it, and a byte that is misplaced shows.
@@ -20,10 +23,13 @@ var pattern = func() (p [2 * period]byte) {
 	return p
 }()
 
-// Fill writes the pattern of a message, from its first byte on.
+// Fill writes the pattern of a message, from its first byte on. Each piece lets other
+// goroutines go first: copying cannot be preempted, new memory costs a fault for each page,
+// and a collection of garbage that waits for the end of 500 MB stops the worker for seconds.
 func Fill(b []byte) {
 	for len(b) > 0 {
 		b = b[copy(b, pattern[:period]):]
+		runtime.Gosched()
 	}
 }
 
