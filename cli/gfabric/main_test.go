@@ -373,6 +373,8 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"graph", "star:2", "--format", "png"}, exitUsage},
 		{[]string{"down", "--all", "x"}, exitUsage},
 		{[]string{"exec"}, exitUsage},
+		{[]string{"run", "../../scenarios/quickstart.yaml", "--jobs", "-1"}, exitUsage},
+		{[]string{"run", "../../scenarios/quickstart.yaml", "--cores", "-1"}, exitUsage},
 		{[]string{"exec", "h1"}, exitUsage},
 		{[]string{"exec", "h1", "--no-such-flag", "true"}, exitUsage},
 		{[]string{"exec", "h1", "--name", "no-such-fabric-here", "--", "true"}, exitFailed},

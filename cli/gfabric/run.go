@@ -118,7 +118,10 @@ func runCommand() *cobra.Command {
 			if out == "" {
 				out = resultsOf(s, f.short, on)
 			}
-			if jobs < 1 {
+			if jobs < 0 || cores < 0 {
+				return usagef("--jobs and --cores are counted from 1; left out, they follow the number of processors")
+			}
+			if jobs == 0 {
 				jobs = runner.DefaultJobs()
 			}
 			o := runner.Options{Version: version, Program: program(), Jobs: jobs, Cores: coresOf(cores, jobs, len(s.Runs)), Out: out, Fresh: fresh, On: on}

@@ -256,7 +256,10 @@ func workerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if jobs < 1 {
+			if jobs < 0 {
+				return usagef("--jobs is counted from 1; left out, it follows the number of processors")
+			}
+			if jobs == 0 {
 				jobs = max(1, runner.DefaultJobs()/max(1, q.cores))
 			}
 			w, err := q.worker(queue, jobs, os.Stderr, slog.LevelInfo)

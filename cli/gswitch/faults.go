@@ -13,6 +13,10 @@ func faultWords(w []string) (map[string]string, error) {
 	m := map[string]string{}
 	for i := 0; i < len(w); i += 2 {
 		key := w[i]
+		switch key {
+		case "rate", "enable", "disable":
+			return nil, fmt.Errorf("%s is an option of the port, no fault: write --%s", key, key)
+		}
 		if key == "none" && i+1 == len(w) {
 			m[key] = ""
 			break

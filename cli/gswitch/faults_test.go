@@ -18,6 +18,7 @@ func TestFaultWords(t *testing.T) {
 		"loss":                     "loss wants a value",
 		"loss 1% loss 2%":          "loss is given twice",
 		"reorder 1% reorder_delay": "reorder_delay wants a value",
+		"rate 10Mbps":              "rate is an option of the port, no fault: write --rate",
 		"none loss":                "none takes no value and stands last",
 	} {
 		m, err := faultWords(strings.Fields(words))
