@@ -18,8 +18,11 @@ const hashed = 192
 type sent struct {
 	h      uint64
 	frames uint64
+	like   like
 	b      [hashed + 16]byte
 }
+
+var le = binary.LittleEndian
 
 const prime = 0x9e3779b97f4a7c15
 
@@ -43,22 +46,114 @@ func product(a, b uint64) uint64 {
 
 // vector takes in frames that left together.
 func (s *sent) vector(a *frame.Arena, v []frame.Ref, port uint16) {
-	for _, r := range v {
-		s.add(a, r, port)
+	s.frames += uint64(len(v))
+	for len(v) > 0 {
+		if n := s.alike(a, v, port); n > 0 {
+			v = v[n:]
+			continue
+		}
+		m, b := a.Meta(v[0]), a.Bytes(v[0])
+		n, sum := plainHeaders(b)
+		if cap(b) < mostPlain || !s.like.from(b, n, sum) {
+			s.mix(departure(m, port) + s.words(b))
+			v = v[1:]
+		}
 	}
 }
 
-// add takes in a frame: when and where it left, its length and its headers.
-func (s *sent) add(a *frame.Arena, r frame.Ref, port uint16) {
-	m := a.Meta(r)
-	s.frames++
-	t := product(uint64(m.Depart), uint64(port)<<48^uint64(m.Len)<<32^uint64(m.Wire))
-	b := a.Bytes(r)
-	if n, sum := plainHeaders(b); n > 0 && cap(b) >= mostPlain {
-		s.mix(t + plainWords(b[:mostPlain], n, sum))
-		return
+// add takes in a frame.
+func (s *sent) add(a *frame.Arena, r frame.Ref, port uint16) { s.vector(a, []frame.Ref{r}, port) }
+
+// departure is when and where a frame left, and its length.
+func departure(m *frame.Meta, port uint16) uint64 {
+	return product(uint64(m.Depart), uint64(port)<<48^uint64(m.Len)<<32^uint64(m.Wire))
+}
+
+// like are the headers of a frame for which plainHeaders found some: of frames that have the
+// same where it looks it would find the same.
+type like struct {
+	n             int // what it found; 0: nothing yet
+	least         int // the shortest such frame
+	proto         uint64
+	port, mask4   uint64 // of UDP
+	behind, mask5 uint64 // length of TCP's header, opcode of RoCEv2
+	sum5, sum6    uint64 // bits of the checksum in the words in which that of UDP and of TCP is
+	keep5         uint64 // bits of the former that are kept
+	keepX, keepY  uint64 // bits of the last two words that are kept, where there are more than 6
+}
+
+// Where plainHeaders looks in the second and the third word of 8 bytes of a frame: at the EtherType
+// and the length of the IP header, at fragments and the protocol.
+const (
+	plain1    = 0x00ffffff << 32
+	ipv4Plain = 0x00450008 << 32
+	plain2    = 0xff00ff3f << 32
+)
+
+// from takes the headers of a frame, of which plainHeaders found n bytes and a checksum. It
+// returns false if it found none, or others may have more where this one ends.
+func (l *like) from(b []byte, n, sum int) bool {
+	if n == 0 || n == len(b) && sum < 48 {
+		return false
 	}
-	s.mix(t + s.words(b))
+	*l = like{n: n, least: max(n, wire.EthernetLen+wire.IPv4Len+wire.TCPLen), proto: le.Uint64(b[16:]) & plain2}
+	l.keep5 = lowBytes(n - 40)
+	l.keepX, l.keepY = lowBytes((n-1)%16+1), lowBytes((n-1)%16-7)
+	if sum < 48 {
+		l.sum5, l.mask4 = 0xffff, 0xffff<<32
+		if be.Uint16(b[36:]) == wire.RoCEv2Port {
+			l.mask5 = 0xff << 16
+		}
+	} else {
+		l.sum6, l.mask5 = 0xffff<<16, 0xf0<<48
+	}
+	l.port, l.behind = le.Uint64(b[32:])&l.mask4, le.Uint64(b[40:])&l.mask5
+	return true
+}
+
+// lowBytes are the first n bytes of a word.
+func lowBytes(n int) uint64 {
+	switch {
+	case n <= 0:
+		return 0
+	case n >= 8:
+		return ^uint64(0)
+	}
+	return 1<<(8*n) - 1
+}
+
+// alike takes in the frames at the front of v that are like the last plain one, and returns
+// how many these are: as words would, without looking for headers.
+func (s *sent) alike(a *frame.Arena, v []frame.Ref, port uint16) (n int) {
+	l, h := &s.like, s.h
+	for _, r := range v {
+		m, b := a.Meta(r), a.Bytes(r)
+		if len(b) < l.least || cap(b) < mostPlain {
+			break
+		}
+		p := (*[mostPlain]byte)(b[:mostPlain])
+		w1, w2, w4, w5 := le.Uint64(p[8:]), le.Uint64(p[16:]), le.Uint64(p[32:]), le.Uint64(p[40:])
+		if (w1&plain1^ipv4Plain)|(w2&plain2^l.proto)|(w4&l.mask4^l.port)|(w5&l.mask5^l.behind) != 0 {
+			break
+		}
+		w5 |= (w5&0xffff + 0xffff) >> 16 * 0xffff & l.sum5 // whether there is one, see mask
+		t := departure(m, port) + product(le.Uint64(p[0:]), w1) + product(w2+16*prime&(1<<64-1), le.Uint64(p[24:])) +
+			product(w4+32*prime&(1<<64-1), w5&l.keep5)
+		if l.n > 48 {
+			x, y := le.Uint64(p[48:])|l.sum6, le.Uint64(p[56:])
+			i := 48
+			for ; i+16 < min(l.n, mostPlain); i += 16 {
+				t += product(x+uint64(i)*prime, y)
+				x, y = le.Uint64(p[i+16:]), le.Uint64(p[i+24:])
+			}
+			t += product(x&l.keepX+uint64(i)*prime, y&l.keepY)
+		}
+		h = (h ^ t) * prime
+		h ^= h >> 29
+		n++
+	}
+	s.h = h
+	return n
 }
 
 // mostPlain is how many bytes plainHeaders finds at most, in words of 16.
@@ -94,34 +189,6 @@ func plainHeaders(b []byte) (keep, sum int) {
 	return udp + wire.UDPLen, udp + 6
 }
 
-// plainWords is words of a frame whose first n bytes are kept, with a checksum in the third
-// or the fourth 16 of them; b goes on behind them.
-func plainWords(b []byte, n, sum int) (t uint64) {
-	w := func(i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
-	b = b[:mostPlain]
-	t = product(w(0), w(8)) + product(w(16)+16*prime&(1<<64-1), w(24))
-	i, x, y := 32, w(32), w(40)
-	if sum < 48 {
-		if y&0xffff != 0 {
-			y |= 0xffff
-		}
-	} else {
-		t += product(x+32*prime&(1<<64-1), y)
-		i, x, y = 48, w(48)|0xffff<<16, w(56) // see mask
-	}
-	for ; n-i > 16; x, y = w(i), w(i+8) {
-		t += product(x+uint64(i)*prime, y)
-		i += 16
-	}
-	// The last ones may be there in part.
-	if rest := uint64(n - i); rest <= 8 {
-		x, y = x&(1<<(8*rest&63)-1|-(rest>>3)), 0
-	} else {
-		y &= 1<<(8*(rest-8)&63) - 1 | -(rest >> 4)
-	}
-	return t + product(x+uint64(i)*prime, y)
-}
-
 // words takes in what is kept of a frame.
 func (s *sent) words(b []byte) (t uint64) {
 	h := scan(b)
@@ -138,7 +205,7 @@ func (s *sent) words(b []byte) (t uint64) {
 		h.mask(s.b[:n])
 	}
 	for i := 0; i < n; i += 16 {
-		t += product(binary.LittleEndian.Uint64(s.b[i:])+uint64(i)*prime, binary.LittleEndian.Uint64(s.b[i+8:]))
+		t += product(le.Uint64(s.b[i:])+uint64(i)*prime, le.Uint64(s.b[i+8:]))
 	}
 	return t
 }

@@ -217,10 +217,13 @@ func (r *Recorder) Receive(now frame.Time, port uint16, v []frame.Ref) {
 		return
 	}
 	r.begin(now)
-	r.stamps(now, v)
+	n := r.enc.steadyFrames(r.pool.Arena, v)
+	if n < len(v) {
+		r.stamps(now, v)
+	}
 	r.tag(receiveTag, uint64(port))
 	r.b = binary.AppendUvarint(r.b, uint64(len(v)))
-	r.b = r.enc.vector(r.b, r.pool.Arena, v)
+	r.b = r.enc.vector(r.b, r.pool.Arena, v[n:])
 	r.forget()
 	asked, failed := r.pool.Asked(), r.pool.Failed()
 	r.node.Receive(now, port, v)

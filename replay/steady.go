@@ -12,20 +12,30 @@ import (
 // flow is steady. If such a frame has the bytes that are expected, its headers are
 // where those of the last one were.
 
-// steady says how frames of a flow are compared; words 0: they must be looked into.
+const (
+	// steadyBytes is how much is kept of a frame of a steady flow at most.
+	steadyBytes = 128
+	// plainFront is how many words of 8 bytes are in front of the one with the checksum, where
+	// it is nearest: that of UDP in IPv4.
+	plainFront = (wire.EthernetLen + wire.IPv4Len + 6) / 8
+)
+
+// steady says how frames of a flow are compared.
 type steady struct {
 	words  uint8  // of 8 bytes, the last of them in part
 	sum    uint8  // the one in which the checksum is
 	shift  uint8  // of the checksum there
-	spare  uint8  // bits of the last one that are not kept
+	has    uint8  // 1: a checksum is there, 2: 0 is; 0: frames must be looked into
 	moving uint32 // groups that grow
+	inSum  uint64 // bits that are compared of the word of the checksum,
+	inLast uint64 // and of the last one, which may be the same
 }
 
 // steadiness says whether what grows in a flow is nothing that scanFor looks at. h are the
 // headers of its last frame. What is behind the headers of RoCEv2 depends on the node
 // where there is an extender.
 func (f *flow) steadiness(h *headers, to extender) (s steady) {
-	if to != nil || h.sum == 0 || f.tel.hops != 0 || f.step[0] != 0 {
+	if to != nil || h.sum < 8*plainFront || h.keep > steadyBytes || f.tel.hops != 0 || f.step[0] != 0 {
 		return s
 	}
 	for i := 1; i < int(f.n); i++ {
@@ -39,10 +49,19 @@ func (f *flow) steadiness(h *headers, to extender) (s steady) {
 			}
 		}
 	}
-	s.words, s.spare = f.n-1, uint8(8*(8*(int(f.n)-1)-h.keep))
-	s.sum, s.shift = uint8(h.sum/8), uint8(48-8*(h.sum&7))
+	s.words, s.sum, s.shift = f.n-1, uint8(h.sum/8), uint8(48-8*(h.sum&7))
+	s.inLast = ^uint64(0) << (8 * (8*int(s.words) - h.keep))
+	s.inSum = ^uint64(0)
+	if s.sum == s.words-1 {
+		s.inSum = s.inLast
+	}
+	s.inSum &^= 0xffff << s.shift
+	s.has = has(f.want[1+s.sum], s.shift)
 	return s
 }
+
+// has says whether a checksum in a word is 0: 2, or not: 1.
+func has(word uint64, shift uint8) uint8 { return uint8((word>>(shift&63)&0xffff-1)>>63) + 1 }
 
 // passive reports whether two bytes at an offset may grow: scanFor does not look at them, and
 // they are no checksum, of which only is known whether there is one.
@@ -77,48 +96,49 @@ func (e *encoder) vector(out []byte, a *frame.Arena, v []frame.Ref) []byte {
 	return e.endRun(out)
 }
 
-// steadyFrames takes the frames at the front of v that steady flows let expect, and returns
-// how many these are.
-func (e *encoder) steadyFrames(a *frame.Arena, v []frame.Ref) int {
-	for i, r := range v {
-		m := a.Meta(r)
-		next := e.slots[e.at&(flowSlots-1)].next & (flowSlots - 1)
-		f := &e.slots[next]
-		if m.Next != frame.Nil || geometry(m) != f.want[0] || !f.meets(a.Bytes(r)) {
-			e.run += i
-			return i
+// steadyFrames takes the frames at the front of v that steady flows let expect and that have
+// no stamp, and returns how many these are. It is what a recorded worker spends most on: so all
+// is in one loop, which asks once a frame whether anything is different.
+func (e *encoder) steadyFrames(a *frame.Arena, v []frame.Ref) (n int) {
+	at := e.at & (flowSlots - 1)
+	next := e.slots[at].next & (flowSlots - 1)
+	f := &e.slots[next]
+	for _, r := range v {
+		m, b := a.Meta(r), a.Bytes(r)
+		if geometry(m) != f.want[0] || cap(b) < steadyBytes {
+			break
 		}
-		for moving := f.steady.moving; moving != 0; moving &= moving - 1 {
+		s, p, want := &f.steady, (*[steadyBytes]byte)(b[:steadyBytes]), (*[steadyBytes / 8]uint64)(f.want[1:])
+		wrong := uint64(m.Next^frame.Nil) | uint64(m.Stamp) |
+			(be.Uint64(p[0:]) ^ want[0]) | (be.Uint64(p[8:]) ^ want[1]) | (be.Uint64(p[16:]) ^ want[2]) |
+			(be.Uint64(p[24:]) ^ want[3]) | (be.Uint64(p[32:]) ^ want[4])
+		sum, last := s.sum&(steadyBytes/8-1), (s.words-1)&(steadyBytes/8-1)
+		x := be.Uint64(p[8*int(sum):])
+		wrong |= (x^want[sum])&s.inSum | uint64(has(x, s.shift)^s.has)
+		if last != plainFront {
+			for k := uint8(plainFront); k < last; k++ {
+				if k != sum {
+					wrong |= be.Uint64(p[8*int(k):]) ^ want[k]
+				}
+			}
+			if last != sum {
+				wrong |= (be.Uint64(p[8*int(last):]) ^ want[last]) & s.inLast
+			}
+		}
+		if wrong != 0 {
+			break
+		}
+		for moving := s.moving; moving != 0; moving &= moving - 1 {
 			k := bits.TrailingZeros32(moving)
 			f.want[k] = addWords(f.want[k], f.step[k])
 		}
-		e.at = next
+		if at = next; f.next != at { // another flow comes next
+			next = f.next & (flowSlots - 1)
+			f = &e.slots[next]
+		}
+		n++
 	}
-	e.run += len(v)
-	return len(v)
-}
-
-// meets reports whether b, a frame of the length that is expected, is what a steady flow lets
-// expect.
-func (f *flow) meets(b []byte) bool {
-	s := &f.steady
-	n, sum := int(s.words), int(s.sum)
-	if b = b[:cap(b)]; n == 0 || len(b) < 8*n {
-		return false
-	}
-	want, b := f.want[1:n+1], b[:8*n]
-	wrong, k := uint64(0), 0
-	for ; k < sum; k++ {
-		wrong |= be.Uint64(b[8*k:]) ^ want[k]
-	}
-	v := be.Uint64(b[8*k:])
-	if (v>>(s.shift&63)&0xffff != 0) != (want[k]>>(s.shift&63)&0xffff != 0) {
-		return false
-	}
-	d := (v ^ want[k]) &^ (0xffff << (s.shift & 63))
-	for k++; k < n; k++ {
-		wrong |= d
-		d = be.Uint64(b[8*k:]) ^ want[k]
-	}
-	return wrong|d>>(s.spare&63) == 0
+	e.at = at
+	e.run += n
+	return n
 }
