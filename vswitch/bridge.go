@@ -73,10 +73,11 @@ func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref)
 }
 
 // way is where frames of a vector with the same addresses and VLAN go, once one
-// of them was gathered for a queue: the others have only to be gathered.
+// of them was gathered for a queue, or for the features that see it before: the
+// others have only to be gathered.
 type way struct {
 	dst, src uint64 // 0, 0: none
-	key      uint64 // of the train that the first one joined
+	key      uint64 // of the train that the first one joined, if no feature sees it before
 	flooded  uint64 // 1: it was flooded, to one port
 	limit    uint32 // bytes of a frame that the port sends in any case
 	out      uint16
@@ -86,8 +87,8 @@ type way struct {
 
 // wayOf returns the way that a frame went just now, if others may follow it.
 func (n *Node) wayOf(dst, src uint64, r frame.Ref) way {
-	t := &n.train
-	if !t.on || t.n == 0 || t.v[t.n-1] != r {
+	t, g := &n.train, n.gatheredN
+	if !t.on || n.forwardsTo == 0 && (t.n == 0 || t.v[t.n-1] != r) || n.forwardsTo != 0 && (g == 0 || n.gathered[g-1] != r) {
 		return way{}
 	}
 	m := n.arena.Meta(r)
@@ -102,7 +103,16 @@ func (n *Node) wayOf(dst, src uint64, r frame.Ref) way {
 // something else.
 func (n *Node) follow(w *way, r frame.Ref, m *frame.Meta) bool {
 	t := &n.train
-	if t.key != w.key || !t.bulk || t.n == len(t.v) || m.OutPort != frame.NoPort || m.Class != w.class || m.Wire > w.limit {
+	if m.OutPort != frame.NoPort || m.Class != w.class || m.Wire > w.limit {
+		return false
+	}
+	if n.forwardsTo != 0 {
+		m.OutPort = w.out
+		n.gather(r)
+		n.count.Flooded += w.flooded
+		return true
+	}
+	if t.key != w.key || !t.bulk || t.n == len(t.v) {
 		return false
 	}
 	m.OutPort, m.Queue = w.out, w.queue

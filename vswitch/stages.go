@@ -73,8 +73,16 @@ func (n *Node) forward() {
 	v := n.gathered[:n.gatheredN]
 	n.gatheredN = 0
 	n.showForwarded(v)
+	t := &n.train
 	for _, r := range v {
-		n.enqueue(r, n.arena.Meta(r))
+		m := n.arena.Meta(r)
+		if !t.bulk || t.n == len(t.v) || trainOf(m) != t.key {
+			n.enqueue(r, m)
+			continue
+		}
+		m.Queue = n.prog.class.Queue[m.Class&7] & 7 // as enqueue does for the others of a train
+		t.v[t.n] = r
+		t.n++
 	}
 }
 

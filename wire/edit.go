@@ -141,9 +141,9 @@ func PopVLAN(a *frame.Arena, r frame.Ref) bool {
 // shiftOffsets moves the header offsets after bytes were put before them or
 // taken away. An offset of 0 stays: the header is not there.
 func shiftOffsets(m *frame.Meta, by int) {
-	if m.L3 != 0 && m.L4 != 0 && m.L3Inner|m.L4Inner|m.INT == 0 { // most
-		m.L3 += uint16(by)
-		m.L4 += uint16(by)
+	if m.L4 != 0 && m.L3Inner == m.L3 && m.L4Inner == m.L4 && m.INT == 0 { // most: no tunnel
+		m.L3, m.L3Inner = m.L3+uint16(by), m.L3+uint16(by)
+		m.L4, m.L4Inner = m.L4+uint16(by), m.L4+uint16(by)
 		return
 	}
 	m.L3, m.L4 = shifted(m.L3, by), shifted(m.L4, by)

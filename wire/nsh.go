@@ -27,26 +27,48 @@ const (
 	nshIPv6 = 2
 )
 
-// Slack is a view of a network service header that carries the slack of a frame
+// Slack is a network service header that carries the slack of a frame
 // (Mittal et al., "Universal Packet Scheduling", NSDI 2016): how long it may
 // wait in queues on its way, in nanoseconds. The paper has no format. In the
 // context stand the slack with which the frame entered the network and what is
 // left of it, as two signed 64-bit numbers.
-type Slack []byte
+type Slack [NSHLen]byte
 
 // Initial returns the slack with which the frame entered the network.
-func (s Slack) Initial() int64 { return int64(be.Uint64(s[8:16])) }
+func (s *Slack) Initial() int64 { return int64(be.Uint64(s[8:16])) }
 
 // Left returns what is left of it: less than zero is late.
-func (s Slack) Left() int64 { return int64(be.Uint64(s[16:24])) }
+func (s *Slack) Left() int64 { return int64(be.Uint64(s[16:24])) }
 
 // SetLeft changes what is left.
-func (s Slack) SetLeft(ns int64) { be.PutUint64(s[16:24], uint64(ns)) }
+func (s *Slack) SetLeft(ns int64) { be.PutUint64(s[16:24], uint64(ns)) }
 
 // Set changes both.
-func (s Slack) Set(initial, left int64) {
+func (s *Slack) Set(initial, left int64) {
 	be.PutUint64(s[8:16], uint64(initial))
 	s.SetLeft(left)
+}
+
+// next returns the EtherType of what follows, 0 if this is no header of slack.
+func (s *Slack) next() uint16 {
+	const path = slackBase<<32 | SlackPath<<8
+	switch be.Uint64(s[0:8]) &^ (nshTTLMask<<32 | 0xff) { // whatever TTL and service index are
+	case path | nshIPv4<<32:
+		return EtherTypeIPv4
+	case path | nshIPv6<<32:
+		return EtherTypeIPv6
+	}
+	return 0
+}
+
+// write makes a header of slack before what has an EtherType, IPv4 or IPv6.
+func (s *Slack) write(et uint16, initial, left int64) {
+	next := uint64(nshIPv4)
+	if et == EtherTypeIPv6 {
+		next = nshIPv6
+	}
+	be.PutUint64(s[0:8], (slackBase|slackTTL|next)<<32|SlackPath<<8|0xff) // service index 255: no service is in between
+	s.Set(initial, left)
 }
 
 // SlackFields is a header of slack.
@@ -60,96 +82,95 @@ func (f *SlackFields) Encode(b []byte) int {
 	if len(b) < NSHLen {
 		return 0
 	}
-	putSlack((*[NSHLen]byte)(b), f.EtherType, f.Initial, f.Left)
+	(*Slack)(b).write(f.EtherType, f.Initial, f.Left)
 	return NSHLen
 }
 
 // BehindSlack returns the EtherType of what follows a header of slack at the
 // front of b, 0 if that is none.
 func BehindSlack(b []byte) uint16 {
-	if len(b) < NSHLen || be.Uint32(b[4:8])>>8 != SlackPath {
+	if len(b) < NSHLen {
 		return 0
 	}
-	switch be.Uint32(b[0:4]) &^ nshTTLMask {
-	case slackBase | nshIPv4:
-		return EtherTypeIPv4
-	case slackBase | nshIPv6:
-		return EtherTypeIPv6
-	}
-	return 0
+	return (*Slack)(b).next()
 }
+
+// slackFrame is a frame without tags up to what its slack stands before.
+type slackFrame [EthernetLen + NSHLen]byte
+
+func (f *slackFrame) slack() *Slack { return (*Slack)(f[EthernetLen:]) }
 
 // SlackAt returns the slack of a parsed frame, whose first bytes are b, or nil if
 // it carries none.
-func SlackAt(m *frame.Meta, b []byte) Slack {
+func SlackAt(m *frame.Meta, b []byte) *Slack {
 	at := int(m.L3) - NSHLen
-	if at < EthernetLen || len(b) < int(m.L3) || be.Uint16(b[at-2:at]) != EtherTypeNSH || BehindSlack(b[at:]) == 0 {
+	if at < EthernetLen || len(b) < int(m.L3) || be.Uint16(b[at-2:at]) != EtherTypeNSH {
 		return nil
 	}
-	return Slack(b[at : at+NSHLen])
+	if h := (*Slack)(b[at:]); h.next() != 0 {
+		return h
+	}
+	return nil
 }
 
 // PushSlack gives a parsed IP packet a slack, of which all is left, and returns
-// its view. It returns nil and changes nothing where the frame is no IP packet
-// or the headroom is too small.
-func PushSlack(a *frame.Arena, r frame.Ref, initial int64) Slack {
+// it. It returns nil and changes nothing where the frame is no IP packet or the
+// headroom is too small.
+func PushSlack(a *frame.Arena, r frame.Ref, initial int64) *Slack {
 	m := a.Meta(r)
 	at := int(m.L3)
-	if m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 || at > int(m.Len) {
+	if m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 || at > int(m.Len) || m.Head < NSHLen {
 		return nil
 	}
-	b := a.Push(r, NSHLen)
-	if b == nil {
-		return nil
-	}
-	if at == EthernetLen { // most frames have no tag
-		*(*[EthernetLen]byte)(b) = *(*[EthernetLen]byte)(b[NSHLen:])
+	m.Head -= NSHLen
+	m.Len += NSHLen
+	m.Wire += NSHLen
+	shiftOffsets(m, NSHLen)
+	b := a.Bytes(r)
+	var h *Slack
+	if f := (*slackFrame)(b); at == EthernetLen { // most frames have no tag
+		*(*[EthernetLen]byte)(f[:]) = *(*[EthernetLen]byte)(f[NSHLen:])
+		be.PutUint16(f[EthernetLen-2:], EtherTypeNSH)
+		h = f.slack()
 	} else {
 		copy(b[:at], b[NSHLen:NSHLen+at])
+		be.PutUint16(b[at-2:at], EtherTypeNSH)
+		h = (*Slack)(b[at:])
 	}
-	be.PutUint16(b[at-2:at], EtherTypeNSH)
-	h := (*[NSHLen]byte)(b[at:])
-	putSlack(h, m.EtherType, initial, initial)
-	shiftOffsets(m, NSHLen)
-	return h[:]
+	h.write(m.EtherType, initial, initial)
+	return h
 }
 
-// putSlack writes a header of slack before what has an EtherType, IPv4 or IPv6.
-func putSlack(h *[NSHLen]byte, et uint16, initial, left int64) {
-	next := uint32(nshIPv4)
-	if et == EtherTypeIPv6 {
-		next = nshIPv6
-	}
-	be.PutUint64(h[0:8], (slackBase|slackTTL|uint64(next))<<32|SlackPath<<8|0xff) // service index 255: no service is in between
-	be.PutUint64(h[8:16], uint64(initial))
-	be.PutUint64(h[16:24], uint64(left))
-}
-
-// PopSlack takes the slack off a parsed frame. It reports whether there was one.
-func PopSlack(a *frame.Arena, r frame.Ref) bool {
+// PopSlack takes the slack off a parsed frame and returns it. ok is false and
+// nothing changes where there is none.
+func PopSlack(a *frame.Arena, r frame.Ref) (initial, left int64, ok bool) {
 	m, b := a.Meta(r), a.Bytes(r)
-	h := SlackAt(m, b)
-	if h == nil {
-		return false
+	if m.L3 < EthernetLen+NSHLen || len(b) < int(m.L3) {
+		return 0, 0, false
 	}
-	h.Pop(m, b)
-	return true
-}
-
-// Pop takes the slack off its frame, which SlackAt found it in.
-func (s Slack) Pop(m *frame.Meta, b []byte) {
-	et, at := EtherTypeIPv4, int(m.L3)-NSHLen
-	if s[3] == nshIPv6 {
-		et = EtherTypeIPv6
+	var h *Slack
+	f := (*slackFrame)(b)
+	if m.L3 == EthernetLen+NSHLen && be.Uint16(f[EthernetLen-2:]) == EtherTypeNSH {
+		h = f.slack()
+	} else if h = SlackAt(m, b); h == nil {
+		return 0, 0, false
 	}
-	if at == EthernetLen {
-		*(*[EthernetLen]byte)(b[NSHLen:]) = *(*[EthernetLen]byte)(b)
+	et := h.next()
+	if et == 0 {
+		return 0, 0, false
+	}
+	initial, left = h.Initial(), h.Left()
+	if m.L3 == EthernetLen+NSHLen {
+		*(*[EthernetLen]byte)(f[NSHLen:]) = *(*[EthernetLen]byte)(f[:])
+		be.PutUint16(f[NSHLen+EthernetLen-2:], et)
 	} else {
-		copy(b[NSHLen:NSHLen+at], b[:at])
+		at := int(m.L3)
+		copy(b[NSHLen:at], b[:at-NSHLen])
+		be.PutUint16(b[at-2:at], et)
 	}
-	be.PutUint16(b[NSHLen+at-2:], et)
-	m.Head += NSHLen // as Arena.Pull does, which would look whether there is as much
+	m.Head += NSHLen
 	m.Len -= NSHLen
 	m.Wire -= NSHLen
 	shiftOffsets(m, -NSHLen)
+	return initial, left, true
 }

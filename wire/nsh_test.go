@@ -47,10 +47,10 @@ func checkSlack(t testing.TB, b []byte, initial, left int64) {
 	if m.Hash != before.Hash || m.Wire != before.Wire+wire.NSHLen || m.EtherType != before.EtherType {
 		t.Fatalf("behind slack it is another packet:\n%+v\n%+v", *m, before)
 	}
-	if !wire.PopSlack(a, 0) || !bytes.Equal(a.Bytes(0), b) || *m != before {
+	if i, l, ok := wire.PopSlack(a, 0); !ok || i != initial || l != left || !bytes.Equal(a.Bytes(0), b) || *m != before {
 		t.Fatalf("% x became % x", b, a.Bytes(0))
 	}
-	if wire.PopSlack(a, 0) {
+	if _, _, ok := wire.PopSlack(a, 0); ok {
 		t.Fatal("slack is taken off twice")
 	}
 }

@@ -209,8 +209,10 @@ switches:
 	if err := <-applied; err != nil {
 		t.Error(err)
 	}
-	with, without := rests.calm(true), rests.calm(false)
+	with, gap, took := rests.calm(true)
+	without, idleGap, idleTook := rests.calm(false)
 	t.Logf("frames arrived at least each millisecond during %d of %d changes of the policy, and %d times when nothing changed", with, swaps, without)
+	t.Logf("medians: longest gap %v of changes that took %v, %v of %v when nothing changed", gap, took, idleGap, idleTook)
 	if with < swaps/2 && without >= swaps*9/10 {
 		t.Error("the port rests while its policy is changed")
 	}
@@ -254,14 +256,18 @@ func (r *rests) add(a applying) {
 }
 
 // calm counts those, of those that changed something or of the others, from whose
-// beginning to whose end no two frames arrived more than a millisecond apart.
-func (r *rests) calm(changes bool) (n int) {
+// beginning to whose end no two frames arrived more than a millisecond apart. It also
+// returns the median of the longest gaps between two frames, and how long half of the
+// applications took at most.
+func (r *rests) calm(changes bool) (n int, gap, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var gaps, all []time.Duration
 	for _, a := range r.applies {
 		if a.changes != changes {
 			continue
 		}
+		all = append(all, a.ended.Sub(a.began))
 		from, _ := slices.BinarySearchFunc(r.frames, a.began, time.Time.Compare)
 		to, _ := slices.BinarySearchFunc(r.frames, a.ended, time.Time.Compare)
 		if from == 0 || to == len(r.frames) {
@@ -271,9 +277,18 @@ func (r *rests) calm(changes bool) (n int) {
 		for i := from; i <= to; i++ {
 			longest = max(longest, r.frames[i].Sub(r.frames[i-1]))
 		}
+		gaps = append(gaps, longest)
 		if longest <= time.Millisecond {
 			n++
 		}
 	}
-	return n
+	return n, median(gaps), median(all)
+}
+
+func median(v []time.Duration) time.Duration {
+	if len(v) == 0 {
+		return 0
+	}
+	slices.Sort(v)
+	return v[len(v)/2]
 }

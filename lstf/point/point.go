@@ -143,21 +143,28 @@ func (p *points) forwards(_ frame.Time, v []frame.Ref) {
 		if m.Flags&(frame.ToLocal|frame.Own) != 0 {
 			continue
 		}
-		var h wire.Slack
-		if m.L3 >= wire.EthernetLen+wire.NSHLen {
-			h = wire.SlackAt(m, p.arena.Bytes(r))
-		}
 		x := p.at(m.InPort)
 		if x != nil && x.edge {
-			h = x.enter(p, r, m, h)
+			m.Rank = x.enter(p, r, m)
+			continue
 		}
-		switch m.Rank = 0; {
-		case h != nil && x != nil && x.Fixed:
+		switch h := p.slack(r, m); {
+		case h == nil:
+			m.Rank = 0
+		case x != nil && x.Fixed:
 			m.Rank = h.Initial()
-		case h != nil:
+		default:
 			m.Rank = h.Left()
 		}
 	}
+}
+
+// slack returns that of a packet, nil if it has none.
+func (p *points) slack(r frame.Ref, m *frame.Meta) *wire.Slack {
+	if m.L3 < wire.EthernetLen+wire.NSHLen { // most that have none: their bytes need not be looked at
+		return nil
+	}
+	return wire.SlackAt(m, p.arena.Bytes(r))
 }
 
 // at returns a port, nil if it has no slack.
@@ -168,69 +175,85 @@ func (p *points) at(port uint16) *point {
 	return nil
 }
 
-// enter gives a packet its slack, or sees to what a host gave it.
-func (x *point) enter(p *points, r frame.Ref, m *frame.Meta, h wire.Slack) wire.Slack {
-	if h != nil && x.Trusted {
-		if given := min(max(h.Left(), x.Min), x.Max); given != h.Left() || given != h.Initial() {
+// enter gives a packet its slack, or sees to what a host gave it, and returns what
+// it has then, of which all is left.
+func (x *point) enter(p *points, r frame.Ref, m *frame.Meta) int64 {
+	switch h := p.slack(r, m); {
+	case h == nil:
+	case x.Trusted:
+		given := min(max(h.Left(), x.Min), x.Max)
+		if given != h.Left() || given != h.Initial() {
 			x.policed++
 			h.Set(given, given)
 		}
-		return h
-	}
-	if h != nil {
+		return given
+	default:
 		x.policed++
 		wire.PopSlack(p.arena, r)
 	}
 	if x.Queues>>p.node.QueueOf(m.Class)&1 == 0 || m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 {
-		return nil
+		return 0
 	}
 	slack := int64(x.Policy.Of)
 	if x.Policy.Kind != lstf.Constant { // whose writer does not look at the packet
 		slack = x.writer.Slack(m.Arrival, m, p.arena.Bytes(r))
 	}
-	if h = wire.PushSlack(p.arena, r, slack); h == nil {
+	if wire.PushSlack(p.arena, r, slack) == nil {
 		x.without++
+		return 0
 	}
-	return h
+	return slack
 }
 
 // departs charges packets what they waited here, and takes the slack off those
 // that leave the network.
 func (p *points) departs(port uint16, v []frame.Ref) {
 	x := p.ports[port]
+	if x.edge {
+		x.exit(p.arena, v)
+		return
+	}
 	for _, r := range v {
 		m := p.arena.Meta(r)
-		b := p.arena.Bytes(r)
-		h := wire.SlackAt(m, b)
-		if h == nil {
-			continue
+		if h := wire.SlackAt(m, p.arena.Bytes(r)); h != nil {
+			h.SetLeft(h.Left() - int64(m.Depart-m.Arrival))
 		}
-		left := h.Left() - int64(m.Depart-m.Arrival)
-		if !x.edge {
-			h.SetLeft(left)
-			continue
-		}
-		used := frame.Time(h.Initial() - left)
-		if x.Policy.Kind == lstf.Exit {
-			left = h.Initial() - int64(m.Depart)
-		}
-		x.leave(m, b, used, left)
-		h.Pop(m, b)
 	}
 }
 
-// leave counts a packet that leaves the network, and marks or drops it.
-func (x *point) leave(m *frame.Meta, b []byte, used frame.Time, left int64) {
-	x.used.Observe(used)
-	x.waited += int64(used)
-	if left < 0 {
-		x.late[0]++
-		if frame.Time(-left) > x.Late {
-			x.late[1]++
+// exit takes the slack off packets that leave the network, and counts them.
+func (x *point) exit(a *frame.Arena, v []frame.Ref) {
+	waited := int64(0)
+	for _, r := range v {
+		initial, left, ok := wire.PopSlack(a, r)
+		if !ok {
+			continue
+		}
+		m := a.Meta(r)
+		left -= int64(m.Depart - m.Arrival)
+		used := initial - left
+		if x.Policy.Kind == lstf.Exit {
+			left = initial - int64(m.Depart)
+		}
+		x.used.Observe(frame.Time(used))
+		waited += used
+		if left < 0 {
+			x.late[0]++
+			if frame.Time(-left) > x.Late {
+				x.late[1]++
+			}
+		}
+		if x.judged || x.Recorded != nil {
+			x.leave(a, r, m, frame.Time(used))
 		}
 	}
+	x.waited += waited
+}
+
+// leave records a packet that leaves the network, and marks or drops it.
+func (x *point) leave(a *frame.Arena, r frame.Ref, m *frame.Meta, used frame.Time) {
 	if x.Recorded != nil {
-		x.Recorded.Record(lstf.Key(m, b), int64(used), m.Depart)
+		x.Recorded.Record(lstf.Key(m, a.Bytes(r)), int64(used), m.Depart)
 	}
 	if !x.judged {
 		return

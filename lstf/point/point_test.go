@@ -40,7 +40,7 @@ func constant(of frame.Time) Config {
 	return Config{Queues: 0xff, Policy: lstf.Policy{Of: of}, Max: int64(frame.Second)}
 }
 
-func view(t *testing.T, b []byte) (frame.Meta, wire.Slack) {
+func view(t *testing.T, b []byte) (frame.Meta, *wire.Slack) {
 	t.Helper()
 	m, why := wt.Parse(b)
 	if why != frame.Keep {
