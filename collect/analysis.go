@@ -151,6 +151,9 @@ func (a *Analysis) Add(at time.Time, m *message) []Event {
 	a.judgeLinks()
 	a.judgeSlots()
 	a.judgeTraces()
+	for i := range a.out {
+		a.out[i].Known = a.now.UTC()
+	}
 	return a.out
 }
 

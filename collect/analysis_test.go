@@ -182,6 +182,9 @@ func TestLosses(t *testing.T) {
 			t.Errorf("late by %v: %d losses are named, of %d; %v", late, n, lost, s)
 		}
 		for _, e := range events {
+			if e.Kind == Lossy && e.Where == "s1>s2" {
+				continue
+			}
 			if e.Where != "s1>s2" || e.What != "random" || e.Src != netip.MustParseAddr("10.0.0.1") || e.At.Before(start) || e.Until.After(start.Add(2*time.Second)) {
 				t.Errorf("%v", e)
 			}
@@ -217,6 +220,9 @@ func TestOneEndStalls(t *testing.T) {
 		t.Fatalf("%d reports are late, %d losses are named", n, lossesOf(events))
 	}
 	for _, e := range events {
+		if e.Kind == Lossy && e.Packets > 2 {
+			t.Errorf("of 30 packets of a batch at most 2 are lost: %v", e)
+		}
 		if e.Packets > 16 || e.What == "blackhole" || e.What == "congestion" {
 			t.Errorf("%v", e)
 		}

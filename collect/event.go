@@ -14,26 +14,28 @@ import (
 // Kinds of events.
 const (
 	Loss  = "loss"  // packets of one flow that a link lost, with the cause
+	Lossy = "lossy" // packets of a batch that a link lost, as soon as both of its ends have reported the batch
 	Trace = "trace" // a packet that did not come to its destination
 	Pause = "pause" // a pause that a switch saw or sent
 	Flows = "flow"  // what slots of time show of a flow
 )
 
 // Kinds are all kinds of events.
-var Kinds = []string{Loss, Trace, Pause, Flows}
+var Kinds = []string{Loss, Lossy, Trace, Pause, Flows}
 
 // Event is something that happened in the network. What is not known of it is empty.
 type Event struct {
 	Seq   uint64    `json:"-"`  // number in the stream, of one that was read from there
 	ID    string    `json:"id"` // the same whoever finds it
 	Kind  string    `json:"kind"`
-	At    time.Time `json:"at"`    // of the first packet
-	Until time.Time `json:"until"` // of the last one
-	// What is the cause of a loss (congestion, blackhole, random, loop, unknown), what
+	At    time.Time `json:"at"`    // of the first packet; lossy: when the batch began
+	Until time.Time `json:"until"` // of the last one; lossy: when the batch was over
+	Known time.Time `json:"known"` // when the collector had the report that says so
+	// What is the cause of a loss (congestion, blackhole, random, loop, unknown), lost of a lossy link, what
 	// became of a traced packet (dropped, lost, looped), what a neighbour was told
 	// (pause, resume), or what became of a flow (loss, blackhole, loop).
 	What   string `json:"what"`
-	Where  string `json:"where"`            // loss: link; trace: switch that dropped it, or was the last to see it; pause: who pauses; flow: link, or switch whose tables drop it or where the loop begins
+	Where  string `json:"where"`            // loss, lossy: link; trace: switch that dropped it, or was the last to see it; pause: who pauses; flow: link, or switch whose tables drop it or where the loop begins
 	Toward string `json:"toward,omitempty"` // trace: who should have seen it next; pause: who is paused
 	Reason string `json:"reason,omitempty"` // trace: of a drop, as the switch tells it; flow: the flow, of IPv6 with hashes of its addresses
 	Path   string `json:"path,omitempty"`   // trace: switches, in order; flow: those of a loop

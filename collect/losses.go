@@ -59,6 +59,7 @@ type link struct {
 	bytes    int                 // of these
 	judged   frame.Time          // how far the collector is
 	sum      lossradar.Sum       // when it was looked at last
+	early    *early              // nil: an end is not known
 }
 
 // The numbers that the two ends of a link have in its collector: switches of
@@ -114,6 +115,8 @@ func (a *Analysis) digest(m *message, r *telemetry.Report) {
 		d.Meter.Node = farEnd
 	}
 	d.Meter.Port = 0
+	l.from, l.to = a.nodes[l.ends[0]], a.nodes[l.ends[1]]
+	a.addEarly(l, d)
 	l.add(a, d)
 }
 
@@ -174,9 +177,17 @@ func (a *Analysis) leaveOut() {
 // batchBytes is what batches of all links take that are not decided.
 func (a *Analysis) batchBytes() (n int) {
 	for _, l := range a.links {
-		if l.collect != nil {
-			n += l.collect.Bytes()
-		}
+		n += l.batchBytes()
+	}
+	return n
+}
+
+func (l *link) batchBytes() (n int) {
+	if l.collect != nil {
+		n = l.collect.Bytes()
+	}
+	if l.early != nil {
+		n += l.early.Bytes()
 	}
 	return n
 }
@@ -185,12 +196,14 @@ func (a *Analysis) batchBytes() (n int) {
 func (a *Analysis) beginAnew() {
 	var most *link
 	for _, k := range a.linkKeys() {
-		if l := a.links[k]; l.collect != nil && (most == nil || l.collect.Bytes() > most.collect.Bytes()) {
+		if l := a.links[k]; most == nil || l.batchBytes() > most.batchBytes() {
 			most = l
 		}
 	}
-	a.found(most, most.collect.Flush())
-	most.collect = nil
+	if most.collect != nil {
+		a.found(most, most.collect.Flush())
+	}
+	most.collect, most.early = nil, nil
 	a.refused.batches++
 	a.problem("full")
 }
@@ -200,6 +213,7 @@ func (a *Analysis) judgeLinks() {
 	for _, k := range a.linkKeys() {
 		l := a.links[k]
 		l.from, l.to = a.nodes[l.ends[0]], a.nodes[l.ends[1]]
+		a.judgeEarly(l)
 		a.judgeLink(l)
 		if len(l.waiting) == 0 && a.now.Sub(l.lastSeen()) > Memory/2 {
 			delete(a.links, k)
@@ -324,17 +338,22 @@ func (l *link) begin(a *Analysis, d *lossradar.Report) bool {
 		a.found(l, l.collect.Flush())
 	}
 	l.shape, l.workers, l.sum = d.Shape, l.shards(), lossradar.Sum{}
-	s := lossradar.Segment{Name: l.name}
-	for shard := range l.workers[0] {
-		s.Up = append(s.Up, lossradar.Meter{Node: nearEnd, Shard: uint8(shard)})
-	}
-	for shard := range l.workers[1] {
-		s.Down = append(s.Down, lossradar.Meter{Node: farEnd, Shard: uint8(shard), Down: true})
-	}
 	judge := lossradar.DefaultThresholds(a.network.rate(l.name))
 	judge.Interval = 10 * l.period // the paper's: 100 ms and 10 ms
-	l.collect = lossradar.NewCollector(timing, l.period, []lossradar.Segment{s}, []lossradar.Thresholds{judge})
+	l.collect = lossradar.NewCollector(timing, l.period, []lossradar.Segment{l.segment(l.workers)}, []lossradar.Thresholds{judge})
 	return true
+}
+
+// segment is the link with the meters of as many workers at its ends.
+func (l *link) segment(workers [2]int) lossradar.Segment {
+	s := lossradar.Segment{Name: l.name}
+	for shard := range workers[0] {
+		s.Up = append(s.Up, lossradar.Meter{Node: nearEnd, Shard: uint8(shard)})
+	}
+	for shard := range workers[1] {
+		s.Down = append(s.Down, lossradar.Meter{Node: farEnd, Shard: uint8(shard), Down: true})
+	}
+	return s
 }
 
 // found makes events of lost packets: one for each flow, cause and interval.

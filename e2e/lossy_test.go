@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -167,4 +168,89 @@ switches:
 	})
 	d.stop(l.hosts[0].ns, l.hosts[1].ns)
 	sw.stop(l.sw)
+}
+
+// A cable that loses frames is reported as lossy when a batch and 5 ms have passed, wherever
+// the machine keeps its programs waiting no longer: for five batches it does not. What is
+// lost is lost there, in that direction, alone.
+func TestLossyWithinABatch(t *testing.T) {
+	const batch, bound, enough = 50 * time.Millisecond, 5 * time.Millisecond, 5
+	l := newLab(t, 2, labOptions{})
+	l.wire(t, "x0", "x1")
+	l.wire(t, "y0", "y1")
+	file := filepath.Join(t.TempDir(), "fabric.yaml")
+	write(t, file, "version: 1\nname: line\nmode: l2\nhosts: [h1, h2]\nswitches: [s1, s2, s3]\n"+
+		"links: [{a: h1, b: s1}, {a: h2, b: s3}, {a: s1, b: s2, rate: 10Gbps}, {a: s2, b: s3, rate: 10Gbps}]\n")
+	at := freePort(t)
+	c := newCollector(t, file, "--reports", at)
+	d, _ := runConfig(t, fmt.Sprintf(`version: 1
+export: {to: %[2]q}
+switches:
+  - name: s1
+    qos: {metered: {lossradar: {queues: [0], batch: 50ms, timeout: 1ms}}}
+    ports:
+      - {name: h1, interface: d0, netns: %[1]s}
+      - {name: s2, interface: x0, netns: %[1]s, qos: metered, faults: {loss: 5%%, seed: 5}}
+  - name: s2
+    qos: {metered: {lossradar: {queues: [0], batch: 50ms, timeout: 1ms}}}
+    ports:
+      - {name: s1, interface: x1, netns: %[1]s, qos: metered}
+      - {name: s3, interface: y0, netns: %[1]s, qos: metered}
+  - name: s3
+    qos: {metered: {lossradar: {queues: [0], batch: 50ms, timeout: 1ms}}}
+    ports:
+      - {name: h2, interface: d1, netns: %[1]s}
+      - {name: s2, interface: y1, netns: %[1]s, qos: metered}
+`, l.sw, at))
+	a, b := l.hosts[0], l.hosts[1]
+	from, to := a.raw(t, wire.EtherTypeIPv4), b.raw(t, wire.EtherTypeIPv4)
+	f := flow{dst: b.mac, src: a.mac, srcIP: [4]byte{10, 0, 0, 1}, dstIP: [4]byte{10, 0, 0, 2}, dstPort: 7777, srcPort: 1, size: 100}
+	back := flow{dst: a.mac, src: b.mac, srcIP: f.dstIP, dstIP: f.srcIP, dstPort: 7778, srcPort: 1, size: 100}
+	sent := 0
+	send := func(r *raw, f *flow) {
+		x := f.frame(uint64(sent))
+		binary.BigEndian.PutUint16(x[18:], uint16(sent)) // identification
+		binary.BigEndian.PutUint16(x[24:], 0)
+		binary.BigEndian.PutUint16(x[24:], wire.Checksum(x[14:34]))
+		if err := r.send(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var after []time.Duration // by which a batch that lost frames was over before that was known
+	eventually(t, "batches are reported in time", func() error {
+		for range 1500 {
+			sent++
+			send(from, &f)
+			send(to, &back)
+			time.Sleep(time.Millisecond)
+		}
+		v, err := c.events("lossy")
+		if err != nil {
+			return err
+		}
+		after = after[:0]
+		for _, e := range v {
+			if e.Where == "s1>s2" {
+				after = append(after, e.Known.Sub(e.Until))
+			}
+			if e.Until.Sub(e.At) != batch {
+				t.Errorf("a batch that lost frames has %v: %v", e.Until.Sub(e.At), e)
+			}
+		}
+		if slices.Sort(after); len(after) < enough || after[enough-1] > bound {
+			return fmt.Errorf("batches are known to be lossy %v after they are over", after)
+		}
+		return nil
+	})
+	t.Logf("of %d batches that lost frames half were reported within %v and nine in ten within %v after they were over", len(after), after[len(after)/2], after[len(after)*9/10])
+	v, err := c.events("loss")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range v {
+		if e.Where != "s1>s2" || e.DstPort != 7777 {
+			t.Errorf("a loss elsewhere: %v", e)
+		}
+	}
+	d.stop(l.sw)
 }

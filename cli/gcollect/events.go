@@ -53,7 +53,8 @@ func (a *app) eventsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "events",
 		Short: "Show what happened in the network",
-		Long: `events prints what the collectors found, one event a line: packets that a link lost
+		Long: `events prints what the collectors found, one event a line: links that lost packets of
+a batch, at once (lossy), these packets by flow and cause, when the cause is known
 (loss), packets that did not come to their destination (trace), pauses (pause), and
 flows that lose packets on a link, vanish behind a switch or go round (flow).
 

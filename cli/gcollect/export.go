@@ -71,6 +71,7 @@ type row struct {
 	Kind     string    `parquet:"kind,dict"`
 	At       time.Time `parquet:"at,timestamp(nanosecond)"`
 	Until    time.Time `parquet:"until,timestamp(nanosecond)"`
+	Known    time.Time `parquet:"known,timestamp(nanosecond)"`
 	What     string    `parquet:"what,dict"`
 	Where    string    `parquet:"link_or_switch,dict"`
 	Toward   string    `parquet:"toward,dict"`
@@ -86,7 +87,7 @@ type row struct {
 }
 
 func rowOf(e *collect.Event) row {
-	r := row{ID: e.ID, Kind: e.Kind, At: e.At, Until: e.Until, What: e.What, Where: e.Where, Toward: e.Toward, Reason: e.Reason, Path: e.Path,
+	r := row{ID: e.ID, Kind: e.Kind, At: e.At, Until: e.Until, Known: e.Known, What: e.What, Where: e.Where, Toward: e.Toward, Reason: e.Reason, Path: e.Path,
 		SrcPort: int32(e.SrcPort), DstPort: int32(e.DstPort), Protocol: int32(e.Protocol), Packets: int64(e.Packets), Classes: int32(e.Classes)}
 	if e.Src.IsValid() {
 		r.Src, r.Dst = e.Src.String(), e.Dst.String()

@@ -7,9 +7,10 @@ CREATE DATABASE IF NOT EXISTS gswitch;
 CREATE TABLE IF NOT EXISTS gswitch.events
 (
     id       String,
-    kind     LowCardinality(String),         -- loss, trace, pause, flow
+    kind     LowCardinality(String),         -- loss, lossy, trace, pause, flow
     at       DateTime64(9, 'UTC'),           -- of the first packet
     until    DateTime64(9, 'UTC'),           -- of the last one
+    known    DateTime64(9, 'UTC'),           -- when the collector had the report that says so
     what     LowCardinality(String),         -- cause of a loss, what became of a packet or of a flow, pause or resume
     where    LowCardinality(String),         -- link or switch
     toward   LowCardinality(String) DEFAULT '',

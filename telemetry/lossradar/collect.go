@@ -71,7 +71,7 @@ func NewCollector(t Timing, grace frame.Time, segments []Segment, thresholds []T
 }
 
 // Bytes is about how much memory batches take whose outcome is not known.
-func (c *Collector) Bytes() int { return c.pairer.bytes() }
+func (c *Collector) Bytes() int { return c.pairer.Bytes() }
 
 // Add takes a report that arrived, as Pairer.Add does.
 func (c *Collector) Add(now frame.Time, r *Report) bool { return c.pairer.Add(now, r) }

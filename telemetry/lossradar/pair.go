@@ -134,7 +134,8 @@ func (p *Pairer) add(now frame.Time, segment int, r *Report) bool {
 	return true
 }
 
-func (p *Pairer) bytes() (n int) {
+// Bytes is about how much memory batches take whose outcome is not known.
+func (p *Pairer) Bytes() (n int) {
 	for _, a := range p.order {
 		n += a.sum.Shape.Bytes() + 256*(1+len(a.up)+len(a.down))
 	}
