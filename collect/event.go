@@ -28,9 +28,9 @@ type Event struct {
 	Seq   uint64    `json:"-"`  // number in the stream, of one that was read from there
 	ID    string    `json:"id"` // the same whoever finds it
 	Kind  string    `json:"kind"`
-	At    time.Time `json:"at"`    // of the first packet; lossy: when the batch began
-	Until time.Time `json:"until"` // of the last one; lossy: when the batch was over
-	Known time.Time `json:"known"` // when the collector had the report that says so
+	At    time.Time `json:"at"`             // of the first packet; lossy: when the batch began
+	Until time.Time `json:"until"`          // of the last one; lossy: when the batch was over
+	Known time.Time `json:"known,omitzero"` // when the collector had the report that says so
 	// What is the cause of a loss (congestion, blackhole, random, loop, unknown), lost of a lossy link, what
 	// became of a traced packet (dropped, lost, looped), what a neighbour was told
 	// (pause, resume), or what became of a flow (loss, blackhole, loop).

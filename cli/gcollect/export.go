@@ -89,6 +89,9 @@ type row struct {
 func rowOf(e *collect.Event) row {
 	r := row{ID: e.ID, Kind: e.Kind, At: e.At, Until: e.Until, Known: e.Known, What: e.What, Where: e.Where, Toward: e.Toward, Reason: e.Reason, Path: e.Path,
 		SrcPort: int32(e.SrcPort), DstPort: int32(e.DstPort), Protocol: int32(e.Protocol), Packets: int64(e.Packets), Classes: int32(e.Classes)}
+	if e.Known.IsZero() { // of an event that an earlier version found
+		r.Known = time.Unix(0, 0).UTC()
+	}
 	if e.Src.IsValid() {
 		r.Src, r.Dst = e.Src.String(), e.Dst.String()
 	}
