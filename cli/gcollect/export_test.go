@@ -118,7 +118,7 @@ func TestSchema(t *testing.T) {
 		columns[m[1]] = true
 	}
 	e := events(1, 2)[1]
-	e.Toward, e.Reason, e.Path, e.Classes = "x", "x", "x", 1
+	e.Known, e.Toward, e.Reason, e.Path, e.Classes = e.At, "x", "x", "x", 1
 	line, err := json.Marshal(&e)
 	if err != nil {
 		t.Fatal(err)
