@@ -235,6 +235,9 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 			}
 		}
 	}
+	if l := p.Lossless; l != nil {
+		out.LosslessAlpha, out.Headroom = l.Alpha, uint32(l.Headroom)
+	}
 	if p.Watchdog != nil {
 		dog := p.Watchdog.config()
 		out.Watchdog = &dog
@@ -246,15 +249,7 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 		out.NoFlood = vswitch.Flooded{Broadcast: !*f.Broadcast, Multicast: !*f.Multicast, UnknownUnicast: !*f.Unknown}
 	}
 	for _, c := range q.Queues {
-		qc := Serve(QueuePolicy(c.Order, c.Rank, c.Admission, c.Inversions), c.Policy, c.Shadow)
-		qc.Weight, qc.MaxRate = uint32(c.Weight), uint64(c.MaxRate)
-		if c.ECN != nil {
-			qc.ECN = scheduler.ECN{KMin: uint32(c.ECN.KMin), KMax: uint32(c.ECN.KMax), PMax: c.ECN.PMax}
-		}
-		if c.PI != nil {
-			qc.ECN = scheduler.ECN{PI: c.PI.law()}
-		}
-		out.Scheduler.Queues[c.Queue] = qc
+		out.Scheduler.Queues[c.Queue] = c.Config()
 	}
 	if q.PushOut != nil {
 		out.Scheduler.PushOut = q.PushOut.Config()
@@ -265,6 +260,19 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 	}
 	out.Options = options
 	return out
+}
+
+// Config returns what the scheduler of a port takes of a resolved section.
+func (q *Queue) Config() scheduler.QueueConfig {
+	c := Serve(QueuePolicy(q.Order, q.Rank, q.Admission, q.Inversions), q.Policy, q.Shadow)
+	c.Weight, c.MaxRate = uint32(q.Weight), uint64(q.MaxRate)
+	if q.ECN != nil {
+		c.ECN = scheduler.ECN{KMin: uint32(q.ECN.KMin), KMax: uint32(q.ECN.KMax), PMax: q.ECN.PMax}
+	}
+	if q.PI != nil {
+		c.ECN = scheduler.ECN{PI: q.PI.law()}
+	}
+	return c
 }
 
 // vlans are those that are listed and those that a port uses.
@@ -310,7 +318,7 @@ func (b *Buffer) config() vswitch.BufferConfig {
 		floods = 0
 	}
 	return vswitch.BufferConfig{
-		Size: uint64(b.Size), Alpha: b.Alpha, QueueReserve: uint32(b.Reserve), QueueLimit: uint32(b.Limit),
+		Size: uint64(b.Size), Alpha: b.Alpha, QueueReserve: uint32(b.Reserve), QueueLimit: uint32(b.Limit), IngressLimit: uint32(b.Ingress),
 		LosslessAlpha: l.Alpha, XOFF: uint32(l.XOFF), XONOffset: uint32(l.Hysteresis), Headroom: uint32(l.Headroom), GroupReserve: uint32(l.Reserve),
 		Response: frame.Time(l.Response), AllowLoss: l.AllowLoss,
 		Chunks: true, FloodShare: floods,
@@ -320,7 +328,7 @@ func (b *Buffer) config() vswitch.BufferConfig {
 var watchdogActions = map[string]pfc.Action{"drop": pfc.Drop, "forward": pfc.Forward, "alert": pfc.Alert}
 
 func (p *PFC) config() vswitch.PFCConfig {
-	out := vswitch.PFCConfig{Quanta: uint16(p.Quanta), ErrDisable: frame.Time(p.ErrDisable)}
+	out := vswitch.PFCConfig{Quanta: uint16(p.Quanta), ErrDisable: frame.Time(p.ErrDisable), Response: frame.Time(p.Response)}
 	for _, c := range p.Classes {
 		out.Classes |= 1 << c
 	}

@@ -105,6 +105,7 @@ type Port struct {
 	Addresses []netip.Prefix        `yaml:"address" doc:"Addresses with prefix length: makes it a routed port, outside all VLANs."`
 	ACL       string                `yaml:"acl" doc:"Access list for frames that arrive here."`
 	QoS       string                `yaml:"qos" doc:"Queue profile. Eight strict queues if left out."`
+	Lossless  *PortLossless         `yaml:"lossless" doc:"What differs from buffer.lossless for frames that arrive here. Nothing if left out."`
 	Watchdog  *Watchdog             `yaml:"watchdog" doc:"What happens to queues of this port that stay paused, in place of pfc.watchdog. {action: off}: nothing, also towards a host."`
 	Telemetry *intpoint.EdgeSection `yaml:"telemetry" doc:"Role at the edge of the telemetry domain, for hosts without telemetry."`
 }
@@ -215,6 +216,7 @@ type Buffer struct {
 	Alpha    float64    `yaml:"alpha" range:"0.001,64" default:"1" doc:"Dynamic threshold of an egress queue: at most alpha times what is free."`
 	Reserve  units.Size `yaml:"reserve" doc:"Bytes of each egress queue that no other can take."`
 	Limit    units.Size `yaml:"limit" doc:"Most bytes of any egress queue, whatever alpha allows. None if left out."`
+	Ingress  units.Size `yaml:"ingress_limit" doc:"Most bytes of a lossy class that wait of what arrived at one port, as at switches with input queues. None if left out."`
 	Floods   float64    `yaml:"flood_share" range:"0.001,1" default:"0.125" doc:"Copies of floods (unknown unicast, broadcast, multicast) are at most this part of what a port sends while it is backed up and frames for that port alone wait there, and hold at most half of the memory that each port always has. 1: they are like other frames."`
 	Lossless Lossless   `yaml:"lossless" doc:"How lossless classes are buffered at ingress."`
 }
@@ -230,6 +232,12 @@ type Lossless struct {
 	AllowLoss  bool           `yaml:"allow_loss" doc:"true: accept a headroom that is too small, for experiments."`
 }
 
+// PortLossless are the thresholds of one port, whose link differs from the others.
+type PortLossless struct {
+	Alpha    float64    `yaml:"alpha" range:"0.001,64" doc:"In place of that of the buffer."`
+	Headroom units.Size `yaml:"headroom" doc:"In place of that of the buffer."`
+}
+
 // PFC is priority flow control, or the older pause.
 type PFC struct {
 	Classes    []int          `yaml:"classes" range:"0,7" doc:"Lossless classes."`
@@ -237,6 +245,7 @@ type PFC struct {
 	Pause      bool           `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
 	Watchdog   *Watchdog      `yaml:"watchdog" doc:"What happens to a queue that stays paused. If left out there is a watchdog as by its defaults at ports that face hosts, and none at others."`
 	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a port is down whose neighbour goes on although it was asked to pause, four times. Nobody looks if left out."`
+	Response   units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect here, as at devices that are slow to act on it; shorter than the pause. At once if left out."`
 	Log        *int           `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker remembers, for gfabric pfc trace: who asked whom, when, and for which egress queues. 0: none."`
 }
 

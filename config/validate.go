@@ -1,12 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"gswitch/pfc"
 	"gswitch/units"
 )
 
@@ -172,6 +174,11 @@ func (d decoder) validateQueue(q *Queue, path string) {
 	}
 }
 
+// pause is how long a pause of the quanta lasts at a port of a rate.
+func (p *PFC) pause(rate units.Rate) units.Duration {
+	return units.Duration(pfc.Span(uint16(cmp.Or(p.Quanta, 0xffff)), uint64(cmp.Or(rate, 10*units.Gbps))))
+}
+
 func (d decoder) validatePFC(s *Switch, path string) {
 	for i, c := range s.PFC.Classes {
 		if slices.Contains(s.PFC.Classes[:i], c) {
@@ -181,13 +188,23 @@ func (d decoder) validatePFC(s *Switch, path string) {
 	if s.PFC.Pause && len(s.PFC.Classes) > 0 {
 		d.Fail(path+".pfc.pause", "contradicts classes: 802.3x pause stops the whole link, PFC stops classes")
 	}
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if pause := s.PFC.pause(p.Rate); s.PFC.Response >= pause && d.OK() {
+			d.Fail(path+".pfc.response", "%s is not less than a pause lasts at port %s, %s: write a shorter one, or larger quanta", s.PFC.Response, p.name(), pause)
+			break
+		}
+		if p.Lossless != nil && p.Lossless.Headroom >= 1<<32 {
+			d.Fail(fmt.Sprintf("%s.ports[%d].lossless.headroom", path, i), "%s is more than 4 GiB", p.Lossless.Headroom)
+		}
+	}
 	l := &s.Buffer.Lossless
 	for key, size := range map[string]units.Size{"xoff": l.XOFF, "reserve": l.Reserve, "hysteresis": l.Hysteresis, "headroom": units.Size(l.Headroom)} {
 		if size >= 1<<32 {
 			d.Fail(path+".buffer.lossless."+key, "%s is more than 4 GiB", size)
 		}
 	}
-	for key, size := range map[string]units.Size{"reserve": s.Buffer.Reserve, "limit": s.Buffer.Limit} {
+	for key, size := range map[string]units.Size{"reserve": s.Buffer.Reserve, "limit": s.Buffer.Limit, "ingress_limit": s.Buffer.Ingress} {
 		if size >= 1<<32 {
 			d.Fail(path+".buffer."+key, "%s is more than 4 GiB", size)
 		}

@@ -27,7 +27,11 @@ func (d decoder) validateBuffers(c *Config) {
 		var wrong *buffer.Error
 		switch {
 		case errors.As(err, &wrong):
-			d.Fail(path+bufferKeys[wrong.What], "%s", s.unsafe(wrong))
+			key := bufferKeys[wrong.What]
+			if p := wrong.Port; wrong.What == buffer.OfHeadroom && p >= 0 && s.Ports[p].Lossless != nil && s.Ports[p].Lossless.Headroom != 0 {
+				key = fmt.Sprintf(".ports[%d].lossless.headroom", p)
+			}
+			d.Fail(path+key, "%s", s.unsafe(wrong))
 		case err != nil:
 			d.Fail(path+".buffer", "%v", err)
 		}

@@ -13,7 +13,6 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
-	"gswitch/scheduler"
 	"gswitch/transport"
 	"gswitch/wire"
 )
@@ -49,9 +48,17 @@ func build(r *scenario.Run, e vnet.EngineMaker, x extras) (*vnet.Network, error)
 }
 
 // served joins what a document says of egress queues.
-func served(d *scenario.Document) scheduler.QueueConfig {
-	live, shadow := d.Switch.Policies()
-	return config.Serve(config.QueuePolicy(&d.Switch.Order, d.Switch.Rank, &d.Switch.Admission, d.Switch.Inversions), live, shadow)
+func served(d *scenario.Document) config.Queue {
+	s := &d.Switch
+	q := config.Queue{Rank: s.Rank, Inversions: s.Inversions}
+	if s.Order.Kind != "" {
+		q.Order = &s.Order
+	}
+	if s.Admission.Kind != "" {
+		q.Admission = &s.Admission
+	}
+	q.Policy, q.Shadow = s.Policies()
+	return q
 }
 
 // describe translates the document of a run, on real frames or in virtual time.
@@ -73,7 +80,7 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 			XOFF: uint32(b.XOFF), LosslessAlpha: b.LosslessAlpha, ScaleAlpha: b.ScaleAlpha, XONOffset: uint32(b.XONOffset),
 			Headroom: uint32(b.Headroom), HeadroomDelays: b.HeadroomDelays, AllowLoss: b.AllowLoss, GroupReserve: uint32(b.Reserve)},
 		PFC:   vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta), Response: frame.Time(d.PFC.Response), ErrDisable: frame.Time(d.PFC.ErrDisable)},
-		Queue: served(d), PushOut: d.Switch.PushOut.Config(), VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
+		Queue: served(d), PushOut: d.Switch.PushOut, VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
 	}
 	live, shadow := d.Switch.Policies()
 	c.OneQueue = live != nil || shadow != nil

@@ -2,6 +2,7 @@ package vnet
 
 import (
 	"gswitch/cc"
+	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/hostnic"
@@ -46,8 +47,9 @@ type Config struct {
 	// left. Class c is marked DSCP 8c and waits in queue c.
 	Weights [8]uint32
 	// Queue is how every egress queue of a switch is served: its order, what that
-	// goes by, and its admission, which queues of lossless classes do not have.
-	Queue scheduler.QueueConfig
+	// goes by, its admission and its policies, of which queues of lossless classes have
+	// none that drops. Weights, marks and numbers are those of the classes.
+	Queue config.Queue
 	// OneQueue lets all classes that are not lossless wait in one egress queue, for a
 	// policy that has queues of its own.
 	OneQueue bool
@@ -55,7 +57,7 @@ type Config struct {
 	OneQueueAt []string
 	// PushOut bounds what waits at each port of a switch, and drops the least
 	// valuable.
-	PushOut scheduler.PushOut
+	PushOut config.PushOut
 	// VOQ makes egress queues serve the ports that frames came by in turn, as
 	// input-queued switches do, instead of first in, first out.
 	VOQ bool

@@ -1,9 +1,9 @@
 package vnet
 
 import (
+	"gswitch/config"
 	"gswitch/frame"
 	inband "gswitch/int"
-	"gswitch/scheduler"
 	"gswitch/transport"
 	wirefmt "gswitch/wire"
 )
@@ -101,14 +101,15 @@ func (d *Derived) complete(w *ways, c *Config) {
 }
 
 // pushOutLimit is what waits at most at a port, 0 without a limit.
-func pushOutLimit(c *scheduler.PushOut) uint64 {
-	switch all := 8 * c.Queue; {
-	case c.Port == 0:
+func pushOutLimit(c *config.PushOut) uint64 {
+	port, all := uint64(c.Port), 8*uint64(c.Queue)
+	switch {
+	case port == 0:
 		return all
 	case all == 0:
-		return c.Port
+		return port
 	default:
-		return min(all, c.Port)
+		return min(all, port)
 	}
 }
 

@@ -53,7 +53,7 @@ func (t *PolicyTotals) Plus(o *PolicyTotals) {
 
 // Policies returns what the policies of all egress queues counted, and their shadows.
 func (n *Network) Policies() (live, shadow PolicyTotals) {
-	if n.cfg.Queue.Order == nil && n.cfg.Queue.Admission == nil {
+	if q := &n.cfg.Queue; q.Policy == nil && q.Shadow == nil {
 		return live, shadow
 	}
 	for i, sw := range n.Switches {

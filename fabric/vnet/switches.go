@@ -10,7 +10,6 @@ import (
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/scheduler"
-	"gswitch/scheduler/orders"
 	"gswitch/units"
 	"gswitch/vswitch"
 	wirefmt "gswitch/wire"
@@ -65,9 +64,6 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 		c.Paths = n.pathsConfig()
 	}
 	n.telemetry(c)
-	for p := range c.Ports {
-		c.Buffer.Size += n.lateBytes(&t.Links[t.Nodes[node].Links[p]])
-	}
 	return c, n.wholes(c, func(*vswitch.Feature) bool { return true })
 }
 
@@ -78,9 +74,10 @@ func (n *Network) document(node int) config.Switch {
 	d := n.cfg.document()
 	d.Name, d.PFC = n.Topology.Nodes[node].Name, n.pfc()
 	d.QoS = map[string]config.QoS{}
-	for p := range n.Topology.Nodes[node].Links {
+	for p, l := range n.Topology.Nodes[node].Links {
 		c := n.portDocument(node, p)
-		d.Ports, d.QoS[c.QoS] = append(d.Ports, c), n.cfg.profile(uint64(c.Rate))
+		d.Ports, d.QoS[c.QoS] = append(d.Ports, c), n.profile(uint64(c.Rate))
+		d.Buffer.Size += units.Size(n.lateBytes(&n.Topology.Links[l]))
 	}
 	return d
 }
@@ -100,8 +97,12 @@ func (n *Network) portDocument(node, p int) config.Port {
 	l := &n.Topology.Links[n.Topology.Nodes[node].Links[p]]
 	peer := n.Topology.Peer(node, p).Node
 	on, no, burst := true, false, units.Duration(n.catchUp())
-	c := config.Port{Name: strconv.Itoa(p), QoS: strconv.Itoa(p), Workers: []int{0}, Enabled: &on, MTU: n.mtu(l), Rate: units.Rate(l.Rate), Overhead: "none", Burst: &burst,
-		Delay: units.Duration(l.Delay), Trust: "dscp", Learn: &no}
+	c := config.Port{Name: strconv.Itoa(p), QoS: strconv.Itoa(p), Workers: []int{0}, Enabled: &on, MTU: n.mtu(l), Rate: units.Rate(l.Rate),
+		Overhead: "none", Burst: &burst, Delay: units.Duration(l.Delay), Trust: "dscp", Learn: &no}
+	if n.cfg.Overhead != 0 {
+		c.Overhead = "ethernet"
+	}
+	c.Lossless = n.portLossless(l)
 	if n.Topology.Nodes[peer].Kind == fabric.Host {
 		c.Faces = "host"
 	} else if n.Plan != nil && n.Topology.Mode == fabric.L3 {
@@ -110,11 +111,39 @@ func (n *Network) portDocument(node, p int) config.Port {
 	return c
 }
 
-// profile is that of the queues of a port of a rate: a document says no more of them
-// than their weights and marks.
-func (c *Config) profile(rate uint64) (p config.QoS) {
+// portLossless is what a link needs of its own.
+func (n *Network) portLossless(l *fabric.Link) *config.PortLossless {
+	b, c := &n.cfg.Buffer, new(config.PortLossless)
+	switch {
+	case b.HeadroomDelays != 0:
+		c.Headroom = units.Size(max(1, uint32(float64(l.Rate)/8*l.Delay.Seconds()*b.HeadroomDelays)))
+	case b.Headroom != 0 && n.lateness() > 0 && !b.AllowLoss:
+		c.Headroom = units.Size(b.Headroom + uint32(late(l, n.lateness())))
+	}
+	if b.ScaleAlpha {
+		c.Alpha = b.scaled(l.Rate, n.nicRate())
+	}
+	return c
+}
+
+// profile is that of the queues of a port of a rate.
+func (n *Network) profile(rate uint64) (p config.QoS) {
+	c := &n.cfg
+	if c.PushOut != (config.PushOut{}) {
+		p.PushOut = &c.PushOut
+	}
 	for class, weight := range c.Weights {
-		q := config.Queue{Queue: class, Weight: int(weight)}
+		q := c.Queue
+		q.Queue, q.Weight = class, int(weight)
+		if c.PFC.On && n.lossless()>>class&1 != 0 {
+			q.Admission, q.Shadow = nil, nil
+			if scheduler.Drops(q.Config().Order) {
+				q.Order, q.Policy = nil, nil
+			}
+		}
+		if c.VOQ {
+			q.Order, q.Policy = &config.Order{Kind: "voq"}, nil
+		}
 		switch mark := c.ECN.at(rate, class); {
 		case mark.PI.Ref > 0:
 			q.PI = &config.PI{Ref: units.Size(mark.PI.Ref), A: mark.PI.A, B: mark.PI.B, Max: mark.PI.Max, Period: units.Duration(mark.PI.Period)}
@@ -127,8 +156,9 @@ func (c *Config) profile(rate uint64) (p config.QoS) {
 }
 
 func (b *Buffer) document() config.Buffer {
-	return config.Buffer{Size: units.Size(b.size()), Alpha: b.alpha(), Limit: units.Size(b.QueueLimit), Lossless: config.Lossless{
-		Alpha: b.LosslessAlpha, XOFF: units.Size(b.XOFF), Hysteresis: units.Size(b.XONOffset), Headroom: config.Headroom(b.Headroom), Reserve: units.Size(b.GroupReserve), AllowLoss: b.AllowLoss}}
+	return config.Buffer{Size: units.Size(b.size()), Alpha: b.alpha(), Limit: units.Size(b.QueueLimit),
+		Ingress: units.Size(b.IngressLimit), Floods: 1, Lossless: config.Lossless{
+			Alpha: b.LosslessAlpha, XOFF: units.Size(b.XOFF), Hysteresis: units.Size(b.XONOffset), Headroom: config.Headroom(b.Headroom), Reserve: units.Size(b.GroupReserve), AllowLoss: b.AllowLoss}}
 }
 
 func (n *Network) pfc() (d config.PFC) {
@@ -139,20 +169,17 @@ func (n *Network) pfc() (d config.PFC) {
 		d.Classes = append(d.Classes, bits.TrailingZeros8(m))
 	}
 	d.Quanta, d.ErrDisable, d.Log = int(n.cfg.PFC.Quanta), units.Duration(n.cfg.PFC.ErrDisable), &n.cfg.PauseLog
+	d.Response = units.Duration(n.cfg.PFC.Response)
 	return d
 }
 
 // translate makes what a switch is made from of its document. No document says the
-// rest: neighbours that are known by name, clocks that are exact, one worker, thresholds
-// that scale with the rates of links, and orders of queues as values.
+// rest: that ports are known by their neighbours, that one thread steps the switch, so
+// that packet memory is no limit and pauses are looked at whole, and what may be
+// computed for each port anew, the options of features.
 func (n *Network) translate(d *config.Switch, node int) (*vswitch.Config, error) {
 	c := d.VSwitch(nil)
-	c.Workers, c.ShareOwn, c.ICMPRate = nil, false, 0
-	c.Buffer.Chunks, c.Buffer.FloodShare, c.Buffer.IngressLimit = false, 0, n.cfg.Buffer.IngressLimit
-	c.PFC.Response, c.PFC.Log.Look = n.cfg.PFC.Response, 0
-	if !n.cfg.PFC.On {
-		c.PFC.Response = 0
-	}
+	c.Workers, c.ShareOwn, c.Buffer.Chunks, c.PFC.Log.Look = nil, false, false, 0
 	for p := range c.Ports {
 		if err := n.port(&c.Ports[p], node, p); err != nil {
 			return nil, err
@@ -174,33 +201,10 @@ func (n *Network) port(c *vswitch.PortConfig, node, p int) error {
 	t := n.Topology
 	l := &t.Links[t.Nodes[node].Links[p]]
 	c.Name = t.Nodes[t.Peer(node, p).Node].Name
-	c.Scheduler.Overhead, c.Scheduler.WholeNs, c.Scheduler.PushOut = n.cfg.Overhead, n.cfg.WholeNs, n.cfg.PushOut
-	for class := range c.Scheduler.Queues {
-		q := &c.Scheduler.Queues[class]
-		q.Order, q.Rank, q.Admission, q.Inversions = n.cfg.Queue.Order, n.cfg.Queue.Rank, n.cfg.Queue.Admission, n.cfg.Queue.Inversions
-		if n.cfg.PFC.On && n.lossless()>>class&1 != 0 {
-			q.Admission = nil
-			if scheduler.Drops(q.Order) {
-				q.Order = nil
-			}
-		}
-		if n.cfg.VOQ {
-			q.Order = orders.VOQ{}
-		}
-	}
+	c.Scheduler.WholeNs = n.cfg.WholeNs
 	var err error
 	if c.Options, err = n.cfg.options(l.Rate, n.hostOf[t.Peer(node, p).Node] >= 0); err != nil {
 		return fmt.Errorf("switch %s, port to %s: %w", t.Nodes[node].Name, c.Name, err)
-	}
-	b := &n.cfg.Buffer
-	if b.HeadroomDelays != 0 {
-		c.Headroom = max(1, uint32(float64(l.Rate)/8*l.Delay.Seconds()*b.HeadroomDelays))
-	}
-	if c.Headroom == 0 && b.Headroom != 0 && n.lateness() > 0 && !b.AllowLoss {
-		c.Headroom = b.Headroom + uint32(late(l, n.lateness()))
-	}
-	if b.ScaleAlpha {
-		c.LosslessAlpha = b.scaled(l.Rate, n.nicRate())
 	}
 	return nil
 }

@@ -6,14 +6,13 @@ import (
 	"context"
 	"fmt"
 
+	"gswitch/config"
 	"gswitch/fabric/observe"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	"gswitch/lstf"
 	slack "gswitch/lstf/point"
-	"gswitch/scheduler"
-	"gswitch/scheduler/orders"
 )
 
 func init() {
@@ -49,11 +48,11 @@ const unscheduled = 60 * frame.Second
 // what it waited in a schedule (Mittal et al., "Universal Packet Scheduling", NSDI
 // 2016, section 2.3), or by priority the one first that left first then.
 func replay(c *vnet.Config, waits *lstf.Schedule, priority bool) {
-	by, kind := scheduler.RankSlack, lstf.Replay
+	by, kind := "slack", lstf.Replay
 	if priority {
-		by, kind = scheduler.RankKept, lstf.Exit
+		by, kind = "priority", lstf.Exit
 	}
-	c.Queue = scheduler.QueueConfig{Order: orders.Ranked{}, Rank: by, Inversions: c.Queue.Inversions}
+	c.Queue = config.Queue{Order: &config.Order{Kind: "ranked"}, Rank: by, Inversions: c.Queue.Inversions}
 	onPorts(c, func(o *slack.Config) {
 		o.Policy, o.Fixed = lstf.Policy{Kind: kind, Of: unscheduled, Schedule: waits}, priority
 	})
