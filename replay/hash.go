@@ -126,6 +126,9 @@ func lowBytes(n int) uint64 {
 // how many these are: as words would, without looking for headers.
 func (s *sent) alike(a *frame.Arena, v []frame.Ref, port uint16) (n int) {
 	l, h := &s.like, s.h
+	if l.n == 0 { // nothing was found yet, and what it has is as of a frame of protocol 0
+		return 0
+	}
 	for _, r := range v {
 		m, b := a.Meta(r), a.Bytes(r)
 		if len(b) < l.least || cap(b) < mostPlain {

@@ -81,6 +81,29 @@ func TestPlainFramesAreHashedAlike(t *testing.T) {
 	}
 }
 
+// Before there was a plain frame, no frame is like one: not that of protocol 0 either, of which
+// nothing behind its end is hashed, and all that it has.
+func TestFirstFramesAreHashedAlike(t *testing.T) {
+	a := frame.MustArena(1, 2048, frame.DefaultHeadroom)
+	for _, n := range []int{34, 200} {
+		b := make([]byte, n)
+		b[12], b[13], b[14] = 8, 0, 0x45
+		b[n-1] = 7
+		a.SetBytes(0, b)
+		b = a.Bytes(0)
+		for i := n; i < cap(b); i++ {
+			b[:cap(b)][i] = 0xee // of the frame that was there before
+		}
+		var quick, other sent
+		quick.add(a, 0, 3)
+		m := a.Meta(0)
+		other.mix(departure(m, 3) + other.words(b))
+		if quick.h != other.h {
+			t.Errorf("the hash of %d bytes is %x, want %x", n, quick.h, other.h)
+		}
+	}
+}
+
 // Frames of steady flows are written as they are without looking for steady ones, and come
 // back as they were.
 func TestSteadyFlowsAreWrittenAlike(t *testing.T) {
