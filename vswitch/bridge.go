@@ -26,7 +26,9 @@ func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref)
 			continue
 		}
 		if pp.learn && src != lastSrc {
-			n.learn(now, src, in)
+			if n.learn(now, src, in) { // frames for it go another way than those before
+				lastDst, lastKnown, last = 0, false, way{}
+			}
 			lastSrc = src
 		}
 		if m.OutPort != frame.NoPort { // redirected by the access list
@@ -122,16 +124,20 @@ func (n *Node) follow(w *way, r frame.Ref, m *frame.Meta) bool {
 	return true
 }
 
-// learn notes that a station is behind a port (IEEE 802.1Q 8.7).
-func (n *Node) learn(now frame.Time, key uint64, port uint16) {
+// learn notes that a station is behind a port (IEEE 802.1Q 8.7), and reports
+// whether that was not known.
+func (n *Node) learn(now frame.Time, key uint64, port uint16) (changed bool) {
 	switch result, _ := n.fdb.Learn(now, key, port); result {
 	case pipeline.LearnNew:
 		n.count.Learned++
+		return true
 	case pipeline.LearnMoved:
 		n.count.Moved++
+		return true
 	case pipeline.LearnFull:
 		n.count.LearnFull++
 	}
+	return false
 }
 
 // flood sends a frame to all other ports of its VLAN: the first of them gets

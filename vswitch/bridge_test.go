@@ -57,6 +57,32 @@ func TestBridgeFollowsAMovedStation(t *testing.T) {
 	r.none(1)
 }
 
+// In one vector, too: what comes after the frame that shows where a station is goes
+// there, although a frame before it for the same station went elsewhere.
+func TestBridgeFollowsAStationThatMovesInAVector(t *testing.T) {
+	r := newRig(t, baseConfig(4))
+	r.in(1, l2(9, 2))
+	for p := range uint16(4) {
+		r.out(p)
+	}
+	r.in(0, l2(2, 1), l2(1, 2), l2(2, 1))
+	r.one(1)
+	r.none(2)
+	r.none(3)
+	if got := r.drops()[frame.SamePort.String()]; got != 2 {
+		t.Errorf("%d frames dropped for a station on the port that they came from, want 2", got)
+	}
+
+	r = newRig(t, baseConfig(2))
+	r.in(0, l2(2, 1), l2(9, 2), l2(2, 1)) // flooded to one port, which is remembered
+	if got := len(r.all(1)); got != 2 {
+		t.Errorf("port 1 sent %d frames, want 2", got)
+	}
+	if got := r.drops()[frame.SamePort.String()]; got != 1 {
+		t.Errorf("%d frames dropped for a station on the port that they came from, want 1", got)
+	}
+}
+
 func TestStaticAddressDoesNotMove(t *testing.T) {
 	cfg := baseConfig(3)
 	cfg.FDB.Static = []StaticMAC{{VLAN: 1, MAC: hostMAC(2), Port: 1}}
