@@ -141,6 +141,10 @@ type Placer interface {
 
 // QPConfig describes a queue pair.
 type QPConfig struct {
+	// Number is the number that the queue pair gets, where a host is to do again what it did:
+	// one whose place is free. 0: the next one.
+	Number uint32
+
 	RemoteAddr netip.Addr
 	RemoteMAC  wire.MAC // zero: the gateway's
 	SrcPort    uint16   // UDP source port: what multipath routing spreads; 0 = derived from the number of the queue pair

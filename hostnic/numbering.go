@@ -18,6 +18,11 @@ func newNumbering(qps int) numbering {
 
 func (g *numbering) number(i uint32) uint32 { return uint32(g.gens[i])<<g.bits | i }
 
+// parts returns the index and the generation of a number.
+func (g *numbering) parts(qpn uint32) (i uint32, generation uint16) {
+	return qpn & (1<<g.bits - 1), uint16(qpn >> g.bits)
+}
+
 // add makes room for one more index. The first generation is 1, so that the
 // numbers 0 and 1 of the management queue pairs do not occur.
 func (g *numbering) add() {

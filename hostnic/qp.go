@@ -3,6 +3,7 @@ package hostnic
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"gswitch/cc"
 	"gswitch/frame"
@@ -121,7 +122,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	if err := cfg.Transport.Validate(); err != nil {
 		return 0, fmt.Errorf("nic %s: %w", n.cfg.Name, err)
 	}
-	q, err := n.take()
+	q, err := n.take(cfg.Number)
 	if err != nil {
 		return 0, err
 	}
@@ -204,8 +205,11 @@ func (n *NIC) openCC(q *queuePair, cfg *QPConfig) {
 // Config.MaxQPs allows.
 var ErrQPs = errors.New("there is no room for another queue pair")
 
-// take returns a queue pair that is not open.
-func (n *NIC) take() (*queuePair, error) {
+// take returns a queue pair that is not open: the one of a number, if that is not 0.
+func (n *NIC) take(number uint32) (*queuePair, error) {
+	if number != 0 {
+		return n.takeNumber(number)
+	}
 	if k := len(n.free); k > 0 {
 		q := n.qps[n.free[k-1]]
 		n.free = n.free[:k-1]
@@ -213,6 +217,31 @@ func (n *NIC) take() (*queuePair, error) {
 		q.qpn = n.numbers.number(q.index)
 		return q, nil
 	}
+	return n.grow()
+}
+
+// takeNumber returns the queue pair of a number. The places before it become free.
+func (n *NIC) takeNumber(number uint32) (*queuePair, error) {
+	i, generation := n.numbers.parts(number)
+	for generation != 0 && int(i) >= len(n.qps) {
+		q, err := n.grow()
+		if err != nil {
+			return nil, err
+		}
+		n.free = append(n.free, q.index)
+	}
+	at := slices.Index(n.free, i)
+	if generation == 0 || at < 0 {
+		return nil, fmt.Errorf("nic %s: there cannot be a queue pair %#x now", n.cfg.Name, number)
+	}
+	n.free = slices.Delete(n.free, at, at+1)
+	n.numbers.gens[i] = generation
+	n.qps[i].qpn = number
+	return n.qps[i], nil
+}
+
+// grow makes one more queue pair.
+func (n *NIC) grow() (*queuePair, error) {
 	i := uint32(len(n.qps))
 	if int(i) >= n.maxQPs {
 		return nil, fmt.Errorf("nic %s: %w: %d are open", n.cfg.Name, ErrQPs, i)

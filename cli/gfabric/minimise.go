@@ -212,7 +212,7 @@ func (m *minimiser) take(p *replay.Player, in *replay.Input, single bool) int32 
 			x.What = "link up"
 		}
 	case replay.CommandInput:
-		x.Port, x.What = "", commandName(p.Header.Kind, in.Command)
+		x.Port, x.What = "", commandName(p, in.Command)
 	case replay.MissInput:
 		x.Port, x.What = "", "allocations that fail"
 	case replay.CheckInput:
@@ -266,8 +266,11 @@ func (m *minimiser) flow(p *replay.Player, in *replay.Input) string {
 }
 
 // commandName says what a command is.
-func commandName(kind string, b []byte) string {
-	if kind == "host" {
+func commandName(p *replay.Player, b []byte) string {
+	if x, ok := p.Node.(*runHost); ok {
+		return x.CommandName(b)
+	}
+	if p.Header.Kind == "host" {
 		return "command " + host.CommandName(b)
 	}
 	return "command " + control.CommandName(b)

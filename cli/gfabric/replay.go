@@ -65,7 +65,7 @@ func replayCommand() *cobra.Command {
 			"what would have been different. With --minimise it looks for the fewest inputs with which\n" +
 			"the event of --until still comes: flows (with --frames, single frames), congestion marks,\n" +
 			"links, commands, allocations and checks of payload that fail. Both are of one node: of a\n" +
-			"whole run --node chooses a switch, to which comes what the others sent it.",
+			"whole run --node chooses a switch or a host, to which comes what the others sent it.",
 		Example: "  gfabric replay leaf1-20260102T030405.000Z.grec\n" +
 			"  gfabric replay leaf1.grec --at 12.304s -- gswitch show queues\n" +
 			"  gfabric replay leaf1.grec --until drop:queue-tail -- gswitch show buffer\n" +
@@ -81,6 +81,7 @@ func replayCommand() *cobra.Command {
 			"  gfabric replay run.grec --until 'drops{node=\"s1\"} > 0' --trace 10.0.0.2\n" +
 			"  gfabric replay run.grec --node s1 --set switch.buffer.size=1MB\n" +
 			"  gfabric replay run.grec --node s1 --until drop --minimise\n" +
+			"  gfabric replay run.grec --node h1 --set hosts.transport.rto_low=1ms\n" +
 			"  gfabric replay records/ --trace 10.0.0.2:5201 --to 3s",
 		Args: func(c *cobra.Command, args []string) error {
 			if n := c.ArgsLenAtDash(); n >= 0 {
@@ -284,15 +285,18 @@ func (f *replayFlags) player(in *replay.Reader) (*replay.Player, error) {
 		switch h.Kind {
 		case "host":
 			return host.Rebuild(h, pool)
-		case runner.SwitchKind:
-			return newRunSwitch(h, nil, pool)
+		case runner.SwitchKind, runner.HostKind:
+			return newRunNode(h, nil, pool)
 		}
 		return control.Rebuild(h, pool)
 	})
 }
 
 // programs are those that show what records are of.
-var programs = map[string]string{"switch": "gswitch", runner.SwitchKind: "gswitch", "host": "ghost"}
+var programs = map[string]string{"switch": "gswitch", runner.SwitchKind: "gswitch", "host": "ghost", runner.HostKind: "ghost"}
+
+// ofRun reports whether a record of a kind was taken out of that of a whole run.
+func ofRun(kind string) bool { return kind == runner.SwitchKind || kind == runner.HostKind }
 
 // replayable is what a record is of.
 type replayable interface {

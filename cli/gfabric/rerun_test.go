@@ -266,6 +266,8 @@ func TestReplayOfAWholeRun(t *testing.T) {
 		for _, c := range [][]string{
 			{"--set", "switch.buffer.size=4MB"}, {"--node", "s9", "--set", "switch.buffer.size=4MB"}, {"--node", "h1", "--set", "switch.buffer.size=4MB"},
 			{"--node", "s1", "--set", "hosts.cc=dcqcn"}, {"--node", "s1", "--what-if", "s1.yaml"}, {"--node", "s1", "--set", "switch.bufer=1"},
+			{"--node", "h1", "--set", "hosts.payload=512B"}, {"--node", "h1", "--set", "hosts.cc=none-such"}, {"--node", "h1", "--set", "workload[0].size=1KB"},
+			{"--node", "h1", "--set", "hosts.cc=dcqcn", "--until", "drop"},
 		} {
 			if said, err := replayOf(t, append([]string{record}, c...)...); err == nil {
 				t.Errorf("%v: %s", c, said)
@@ -291,6 +293,85 @@ func TestReplayOfAWholeRun(t *testing.T) {
 			t.Errorf("%v: %s", err, said)
 		}
 	})
+}
+
+// A host of a run is replayed with what reached it and the messages that it was given: the
+// same with its own settings, otherwise with others, and with fewer inputs.
+func TestHostOfARun(t *testing.T) {
+	record, drops := recordedRun(t, crowd)
+	if drops == 0 {
+		t.Fatal("nothing was dropped")
+	}
+	for _, host := range []string{"h1", "h2", "h3", "h4"} {
+		if said, err := replayOf(t, record, "--node", host, "--set", "hosts.transport.rto_low=100us"); err != nil || !strings.Contains(said, "nothing would have been different") {
+			t.Errorf("%s with its own settings: %v: %s", host, err, said)
+		}
+	}
+	// The senders of what was dropped, of which at least one waited for a timer or sent again.
+	said, err := replayOf(t, record, "--until", "retransmissions > 0")
+	late := regexp.MustCompile(`, at (h[123])\n`).FindStringSubmatch(said)
+	if err != nil || late == nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	t.Run("what-if", func(t *testing.T) {
+		said, err := replayOf(t, record, "--node", late[1], "--set", "hosts.params.window=none", "--json") // 100 kB are more than the window
+		var d difference
+		if err := errors.Join(err, json.Unmarshal([]byte(said), &d)); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		if d.First <= 0 || d.First > 100e-6 {
+			t.Errorf("without a window nothing leaves otherwise: %s", said)
+		}
+	})
+	t.Run("minimise", func(t *testing.T) {
+		said, err := replayOf(t, record, "--node", late[1], "--until", "retransmissions > 0", "--minimise", "--json")
+		m := leastOf(t, said, err)
+		if of := kindsOf(m); of["command"] != 2 || of["frame"] > 1 { // none where a timer was first
+			t.Errorf("a host sends again what it was given, by what comes of one flow: %s", said)
+		}
+		// One connection is enough for acknowledgements, whatever the number of its queue pair.
+		said, err = replayOf(t, record, "--node", "h4", "--until", "sent > 0", "--minimise", "--json")
+		m = leastOf(t, said, err)
+		if of := kindsOf(m); of["command"] != 1 || of["frame"] != 1 || len(m.Needed) != 2 || m.Given < 4 {
+			t.Errorf("a host acknowledges what comes of one flow: %s", said)
+		}
+	})
+}
+
+// leastOf is what --minimise --json says.
+func leastOf(t *testing.T, said string, err error) (m minimised) {
+	t.Helper()
+	if err == nil {
+		err = json.Unmarshal([]byte(said[strings.Index(said, "{"):]), &m)
+	}
+	if err != nil || !m.Least {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return m
+}
+
+// kindsOf counts the inputs that are needed by their kinds.
+func kindsOf(m minimised) map[string]int {
+	of := map[string]int{}
+	for _, x := range m.Needed {
+		of[x.Kind]++
+	}
+	return of
+}
+
+// A host with connections of TCP is replayed by itself like others.
+func TestHostOfARunWithStreams(t *testing.T) {
+	record, _ := recordedRun(t, streams)
+	for host, want := range map[string]string{"h1": "the first frame that would have left otherwise", "h3": "nothing would have been different"} {
+		said, err := replayOf(t, record, "--node", host, "--set", "hosts.tcp.initial_window=2") // it matters to who sends
+		if err != nil || !strings.Contains(said, want) {
+			t.Errorf("%s: %v: %s", host, err, said)
+		}
+	}
+	said, err := replayOf(t, record, "--node", "h3", "--until", "sent > 0", "--minimise", "--json")
+	if of := kindsOf(leastOf(t, said, err)); of["command"] != 1 || of["frame"] != 1 {
+		t.Errorf("a host acknowledges what comes of one connection: %s", said)
+	}
 }
 
 // The records of a fabric are replayed side by side.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"gswitch/control"
-	"gswitch/control/host"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	"gswitch/tcp"
@@ -111,7 +110,8 @@ var hostValues = []string{"drops", "received", "sent", "paused", "timeouts", "re
 
 // fits refuses what a record of this kind has not.
 func (c *condition) fits(kind string) error {
-	if of := slices.Contains(hostValues, c.value); kind == "host" && !of && !c.drop || kind != "host" && (c.value == "timeouts" || c.value == "retransmissions") {
+	isHost := programs[kind] == "ghost"
+	if of := slices.Contains(hostValues, c.value); isHost && !of && !c.drop || !isHost && (c.value == "timeouts" || c.value == "retransmissions") {
 		return usagef("--until %s: a %s has no %s", c.text, kind, c.value)
 	}
 	return nil
@@ -120,7 +120,7 @@ func (c *condition) fits(kind string) error {
 // in returns the value of what a record is of, whose ports have names.
 func (c *condition) in(x replayable, names map[uint16]string) float64 {
 	switch x := x.(type) {
-	case *host.Replayed:
+	case hostLike:
 		return c.ofNIC(x.NIC())
 	case *runSwitch:
 		return c.of(x.Switch.Nodes[0], names)
@@ -128,15 +128,26 @@ func (c *condition) in(x replayable, names map[uint16]string) float64 {
 	return c.of(x.(*control.Replayed).Node, names)
 }
 
+// hostLike is what a record is of, if that is a host.
+type hostLike interface{ NIC() *hostnic.NIC }
+
+// repairs returns how often a host's timers expired, and what it sent again: for its queue
+// pairs, and for its connections of TCP.
+func repairs(nic *hostnic.NIC) (timeouts, retransmissions uint64) {
+	n, streams := nic.Counts(), tcp.Stats{}
+	if e := endpoint.Of(nic); e != nil {
+		streams = e.Counts().Stats
+	}
+	return n.Timeouts + streams.Timeouts, n.Retransmissions + streams.Retransmitted
+}
+
 // ofNIC returns the value of a host: of its queue pairs, and of its connections of TCP.
 func (c *condition) ofNIC(nic *hostnic.NIC) float64 {
 	if !slices.Contains(hostValues, c.value) || c.port != "" {
 		return 0 // of switches
 	}
-	n, streams := nic.Counts(), tcp.Stats{}
-	if e := endpoint.Of(nic); e != nil {
-		streams = e.Counts().Stats
-	}
+	n := nic.Counts()
+	timeouts, retransmissions := repairs(nic)
 	switch c.value {
 	case "drops":
 		return c.drops(n.Drops)
@@ -145,9 +156,9 @@ func (c *condition) ofNIC(nic *hostnic.NIC) float64 {
 	case "sent":
 		return float64(n.TxFrames)
 	case "timeouts":
-		return float64(n.Timeouts + streams.Timeouts)
+		return float64(timeouts)
 	case "retransmissions":
-		return float64(n.Retransmissions + streams.Retransmitted)
+		return float64(retransmissions)
 	case "paused":
 		return float64(bits.OnesCount8(nic.Paused()))
 	}

@@ -14,11 +14,9 @@ import (
 	"gswitch/control"
 	"gswitch/control/cli"
 	"gswitch/control/host"
-	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
 	"gswitch/frame"
 	"gswitch/histogram"
-	"gswitch/hostnic"
 	"gswitch/replay"
 	"gswitch/section"
 	"gswitch/wholefile"
@@ -48,15 +46,16 @@ func (f *replayFlags) compare(ctx context.Context, name string, end frame.Time, 
 // fixable is what a record is of that can be replayed freely.
 type fixable interface {
 	replayable
+	replay.Machine
 	// Rated returns the ports that pace what they send.
 	Rated() []uint16
 }
 
 // otherwise makes what a record is of with the configuration of --what-if or --set.
 func (f *replayFlags) otherwise(in *replay.Reader) (*replay.Player, error) {
-	if in.Header.Kind == runner.SwitchKind {
+	if ofRun(in.Header.Kind) {
 		return replay.NewPlayer(in, func(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
-			s, err := newRunSwitch(h, f.set, pool)
+			s, err := newRunNode(h, f.set, pool)
 			if err != nil {
 				return nil, cli.Input(err)
 			}
@@ -129,7 +128,8 @@ type outcome struct {
 	names map[uint16]string
 	ports map[uint16]*portOutcome
 	drops map[dropped]int
-	host  hostnic.Counts // of a host
+
+	timeouts, retransmissions uint64 // of a host
 }
 
 type dropped struct {
@@ -189,8 +189,8 @@ func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, o
 	if o.took = p.Now() - p.Header.Start; !replay.Ended(err) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if h, ok := sw.(*host.Replayed); ok {
-		o.host = *h.NIC().Counts()
+	if h, ok := sw.(hostLike); ok {
+		o.timeouts, o.retransmissions = repairs(h.NIC())
 	}
 	return o, nil
 }
@@ -254,8 +254,8 @@ func (o *outcome) against(would *outcome) *difference {
 		row(port, "wait, longest", short(a.longest), short(b.longest))
 		d.first = min(d.first, differ(a.sent, b.sent))
 	}
-	row(0, "retransmissions", o.host.Retransmissions, would.host.Retransmissions)
-	row(0, "timeouts", o.host.Timeouts, would.host.Timeouts)
+	row(0, "retransmissions", o.retransmissions, would.retransmissions)
+	row(0, "timeouts", o.timeouts, would.timeouts)
 	all := maps.Clone(o.drops)
 	maps.Copy(all, would.drops)
 	for _, at := range slices.SortedFunc(maps.Keys(all), func(x, y dropped) int { return cmp.Or(cmp.Compare(x.port, y.port), cmp.Compare(x.reason, y.reason)) }) {

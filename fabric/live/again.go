@@ -235,7 +235,8 @@ type idle struct {
 }
 
 // Idle returns what makes an engine for a network of which others step the nodes, which
-// allocate from pool. Run ends with ErrStopAt; nodes gets the nodes by their numbers.
+// allocate from pool. Run ends with ErrStopAt; nodes gets the nodes by their numbers, which do
+// what is to be done behind their calls.
 func Idle(pool *frame.Pool, nodes *[]frame.Stepper) vnet.EngineMaker {
 	return func(*vnet.EngineSpec) (vnet.Engine, error) { return &idle{pool: pool, nodes: nodes}, nil }
 }
@@ -244,8 +245,8 @@ func Idle(pool *frame.Pool, nodes *[]frame.Stepper) vnet.EngineMaker {
 func (i *idle) Pool(int) *frame.Pool { return i.pool }
 
 // AddNode implements vnet.Engine.
-func (i *idle) AddNode(_ int, s frame.Stepper, _ func(now frame.Time)) int {
-	*i.nodes = append(*i.nodes, s)
+func (i *idle) AddNode(at int, s frame.Stepper, after func(now frame.Time)) int {
+	*i.nodes = append(*i.nodes, &node{Stepper: s, after: after, at: at, pool: i.pool})
 	return len(*i.nodes) - 1
 }
 

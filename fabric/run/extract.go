@@ -2,32 +2,28 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
-	"gswitch/fabric/live"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	records "gswitch/replay"
 )
 
-// SwitchKind is what headers of records say that Extract wrote: of one switch of a run,
-// which follows from the document of the whole run.
-const SwitchKind = "switch of a run"
+// What headers of records say that Extract wrote: of one switch or host of a run, which
+// follows from the document of the whole run.
+const (
+	SwitchKind = "switch of a run"
+	HostKind   = "host of a run"
+)
 
-// Extract makes the run of a record happen again, and writes a record of one of its
-// switches to w: of what reached it from the others, and when. NewSwitch makes the switch
-// of such a record anew.
+// Extract makes the run of a record happen again, and writes a record of one of its nodes to
+// w: of what reached it from the others, and when, and of the connections and messages that
+// a host was given. NewLone makes the node of such a record anew.
 func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) error {
+	var out *records.Writer
 	feed := records.NewFeed(8)
-	h := in.Header
-	h.Kind, h.Name = SwitchKind, name
-	out, err := records.NewWriter(w, &h)
-	if err != nil {
-		return err
-	}
 	drain := func() error {
 		for s := feed.Next(); s != nil; s = feed.Next() {
 			if err := out.Write(s); err != nil {
@@ -38,13 +34,26 @@ func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) 
 		return nil
 	}
 	var rec *records.Recorder
-	x := Replay{Built: func(n *vnet.Network, p *records.NetworkPlayer) (err error) {
-		k, ok := n.SwitchByName(name)
-		if !ok {
-			return NoSwitch(n, name)
+	x := Replay{Built: func(n *vnet.Network, p *records.NetworkPlayer) error {
+		at, err := nodeOf(n, name)
+		if err != nil {
+			return err
+		}
+		h := in.Header
+		h.Kind, h.Name = SwitchKind, name
+		if host := n.HostAt(at); host >= 0 {
+			h.Kind = HostKind
+			n.OnCommand(func(now frame.Time, of int, c *vnet.Command) {
+				if of == host {
+					rec.Command(now, carriedOut{c})
+				}
+			})
+		}
+		if out, err = records.NewWriter(w, &h); err != nil {
+			return err
 		}
 		p.Stepped = func(frame.Time, int) error { return drain() }
-		rec, err = p.Record(n.EngineNode(n.Topology.Switches()[k]), feed)
+		rec, err = p.Record(n.EngineNode(at), feed)
 		return err
 	}}
 	if err := x.Again(ctx, in); err != nil {
@@ -64,32 +73,19 @@ func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) 
 	return out.Lost(why)
 }
 
-// NoSwitch is the error of a name that no switch of a run has.
-func NoSwitch(n *vnet.Network, name string) error {
-	var names []string
-	for _, node := range n.Topology.Switches() {
-		names = append(names, n.Topology.Nodes[node].Name)
+// nodeOf returns the node of a name.
+func nodeOf(n *vnet.Network, name string) (int, error) {
+	t := n.Topology
+	at, ok := t.Lookup(name)
+	if ok {
+		return at, nil
 	}
-	return fmt.Errorf("the run has no switch %q, it has %s", name, strings.Join(names, ", "))
-}
-
-// NewSwitch makes the network of a record that Extract wrote, with other settings
-// (path=value of the scenario), and returns it with the switch of the record, which is
-// stepped alone and allocates from pool.
-func NewSwitch(h *records.Header, set []string, pool *frame.Pool) (*vnet.Network, frame.Stepper, error) {
-	s, err := scenarioOf(h, set)
-	if err != nil {
-		return nil, nil, err
+	list := func(nodes []int) string {
+		var names []string
+		for _, node := range nodes {
+			names = append(names, t.Nodes[node].Name)
+		}
+		return strings.Join(names, ", ")
 	}
-	var n *vnet.Network
-	var nodes []frame.Stepper
-	at := &host{o: &Options{Version: h.Build, On: Netns}, again: live.Idle(pool, &nodes), built: func(made *vnet.Network) { n = made }}
-	if _, err := one(context.Background(), s, &s.Runs[0], at, new(progress)); !errors.Is(err, live.ErrStopAt) {
-		return nil, nil, err
-	}
-	k, ok := n.SwitchByName(h.Name)
-	if !ok {
-		return nil, nil, NoSwitch(n, h.Name)
-	}
-	return n, nodes[n.EngineNode(n.Topology.Switches()[k])], nil
+	return 0, fmt.Errorf("the run has no switch or host %q, it has %s, and %s", name, list(t.Switches()), list(t.Hosts()))
 }

@@ -57,6 +57,7 @@ type conn struct {
 	generation uint32
 	posted     uint64 // bytes of all messages
 	single     bool   // closes itself after its only message
+	port       uint16 // of TCP: the sender's
 	open       bool
 	began      frame.Time   // when the only message was posted
 	ended      frame.Time   // end of the only message at the receiver
@@ -79,6 +80,7 @@ type flows struct {
 	buf     [64]hostnic.Completion
 	out     Done // handed to done, so that it need not be allocated
 	each    Open // handed to EachOpen's function
+	command func(now frame.Time, host int, c *Command)
 	count   Counts
 	err     error
 }
@@ -177,6 +179,7 @@ func (n *Network) dial(now frame.Time, f *Flow) (uint32, error) {
 	fl.free = fl.free[:len(fl.free)-1]
 	c.flow, c.open, c.single, c.posted, c.arrivals, c.starts, c.first = *f, true, false, 0, c.arrivals[:0], c.starts[:0], 0
 	fl.count.Open++
+	n.commanded(now, i, [2]bool{true, true}, Command{Kind: CommandOpen})
 	return i, nil
 }
 
@@ -254,6 +257,7 @@ func (n *Network) post(now frame.Time, i uint32, bytes, id uint64) error {
 	} else if err := n.Hosts[c.flow.Src].SendMessage(n.hostTime(now, c.flow.Src), c.qpA, bytes, id); err != nil {
 		return err
 	}
+	n.commanded(now, i, [2]bool{true, c.flow.TCP != nil}, Command{Kind: CommandSend, Bytes: bytes, ID: id})
 	c.posted += bytes
 	c.begin(now)
 	n.flows.count.Started++
@@ -287,6 +291,7 @@ func (c *conn) start() frame.Time {
 func (n *Network) close(now frame.Time, i uint32) error {
 	fl := &n.flows
 	c := &fl.conns[i]
+	n.commanded(now, i, [2]bool{true, true}, Command{Kind: CommandClose})
 	c.open = false
 	c.generation++
 	fl.free = append(fl.free, i)

@@ -52,17 +52,7 @@ func (n *Network) dialTCP(now frame.Time, c *conn, f *Flow, i uint32) error {
 	if !n.cfg.Streams.On {
 		return fmt.Errorf("virtual network %s: its hosts have no TCP", n.Topology.Name)
 	}
-	class := n.cfg.Host.Class
-	if f.Class != 0 {
-		class = uint8(f.Class.number())
-	}
-	a := stack.Options{TCP: f.TCP.Config, Remote: n.addrs[f.Dst], RemoteMAC: n.nextHop(f.Src, f.Dst), RemotePort: tcpPort, LocalPort: f.SrcPort, Class: class, DSCP: class * 8}
-	if a.LocalPort == 0 {
-		a.LocalPort = entropy(n.cfg.Seed, f, 0)
-	}
-	b := a
-	b.Remote, b.RemoteMAC, b.LocalPort, b.ReadRate = n.addrs[f.Src], n.nextHop(f.Dst, f.Src), tcpPort, f.TCP.ReadRate
-	a.ISS, b.ISS = i*0x9e3779b9+c.generation*0x85ebca6b, i*0xc2b2ae35+c.generation*0x27d4eb2f
+	a, b := n.streamPair(f, i, c.generation)
 	from, to := n.stacks[f.Src], n.stacks[f.Dst]
 	for try := 0; ; try++ {
 		b.RemotePort = a.LocalPort
@@ -85,9 +75,26 @@ func (n *Network) dialTCP(now frame.Time, c *conn, f *Flow, i uint32) error {
 		to.Close(n.hostTime(now, f.Dst), c.qpB)
 		return err
 	}
+	c.port = a.LocalPort
 	n.flows.streams[f.Src][c.qpA], n.flows.streams[f.Dst][c.qpB] = i, i
 	n.stirred(now, f.Src)
 	return nil
+}
+
+// streamPair describes the two ends of connection i.
+func (n *Network) streamPair(f *Flow, i, generation uint32) (a, b stack.Options) {
+	class := n.cfg.Host.Class
+	if f.Class != 0 {
+		class = uint8(f.Class.number())
+	}
+	a = stack.Options{TCP: f.TCP.Config, Remote: n.addrs[f.Dst], RemoteMAC: n.nextHop(f.Src, f.Dst), RemotePort: tcpPort, LocalPort: f.SrcPort, Class: class, DSCP: class * 8}
+	if a.LocalPort == 0 {
+		a.LocalPort = entropy(n.cfg.Seed, f, 0)
+	}
+	b = a
+	b.Remote, b.RemoteMAC, b.LocalPort, b.RemotePort, b.ReadRate = n.addrs[f.Src], n.nextHop(f.Dst, f.Src), tcpPort, a.LocalPort, f.TCP.ReadRate
+	a.ISS, b.ISS = i*0x9e3779b9+generation*0x85ebca6b, i*0xc2b2ae35+generation*0x27d4eb2f
+	return a, b
 }
 
 // nextHop is the address that frames of host src for host dst are sent to.

@@ -58,7 +58,7 @@ func (e *Endpoint) adopt(options any) hostnic.Stages {
 	o, on := options.(stack.Config)
 	if o.Streams != nil {
 		streams := *o.Streams
-		streams.ISS, streams.Verdicts = e.iss, e.nic.Verdicts()
+		streams.ISS = e.iss
 		o.Streams = &streams
 	}
 	if e.Stack != nil {
@@ -68,6 +68,7 @@ func (e *Endpoint) adopt(options any) hostnic.Stages {
 		return 0
 	}
 	cfg := e.nic.Config()
+	o.Verdicts = e.nic.Verdicts()
 	var err error
 	if e.Stack, err = stack.New(complete(o, &cfg), e.nic.Pool()); err != nil {
 		panic(err) // check has seen it

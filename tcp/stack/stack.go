@@ -24,6 +24,10 @@ type Config struct {
 	Delay, Jitter frame.Time
 	Seed          uint64 // of Jitter
 
+	// Verdicts, if not nil, are the outcomes of the checks of payload, which records do not
+	// hold.
+	Verdicts *frame.Verdicts
+
 	// Streams lets others connect, and gives connections the bytes of programs
 	// (stream.go); nil: there are messages only, between ends that know each other.
 	Streams *Streams

@@ -22,8 +22,6 @@ type Streams struct {
 	// ISS returns the initial sequence number of a connection, which nobody should guess
 	// (RFC 6528).
 	ISS func(now frame.Time, f tcp.Flow) uint32
-	// Verdicts are the outcomes of the checks of payload, which records do not hold.
-	Verdicts *frame.Verdicts
 }
 
 // Bounds of streams, whoever asks for them.
@@ -195,14 +193,14 @@ func (s *Stack) reset() frame.Ref {
 // sealed reports whether the checksum over a payload is right, or was when the host was
 // recorded.
 func (s *Stack) sealed(b []byte, f tcp.Flow) bool {
-	c := s.cfg.Streams
-	if c == nil || c.Verdicts == nil {
+	v := s.cfg.Verdicts
+	if v == nil {
 		return tcp.Sealed(b, f)
 	}
-	if c.Verdicts.Scripted() {
-		return c.Verdicts.Next()
+	if v.Scripted() {
+		return v.Next()
 	}
-	return c.Verdicts.Note(tcp.Sealed(b, f))
+	return v.Note(tcp.Sealed(b, f))
 }
 
 // find returns the end of a stream.

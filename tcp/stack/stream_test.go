@@ -21,8 +21,8 @@ func streamPair(t testing.TB, lose, most int) *two {
 	for i := range x.stacks {
 		c := tcp.Default()
 		c.TimeWait = frame.Second
-		s := &Streams{TCP: c, Most: most, ISS: func(frame.Time, tcp.Flow) uint32 { return uint32(1000 * i) }, Verdicts: new(frame.Verdicts)}
-		if x.stacks[i], err = New(Config{Name: "h", Addr: addrs[i], MAC: macs[i], Streams: s}, x.pool); err != nil {
+		s := &Streams{TCP: c, Most: most, ISS: func(frame.Time, tcp.Flow) uint32 { return uint32(1000 * i) }}
+		if x.stacks[i], err = New(Config{Name: "h", Addr: addrs[i], MAC: macs[i], Verdicts: new(frame.Verdicts), Streams: s}, x.pool); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,134 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"gswitch/fabric/live"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
+	records "gswitch/replay"
+)
+
+// Lone is a node of a run by itself.
+type Lone struct {
+	frame.Stepper
+	Network *vnet.Network
+	Node    int // of the topology
+
+	flows [][]vnet.Flow // by entry of the workload and sender: what its flows have in common
+	other bool          // the settings are others
+}
+
+// NewLone makes the network of a record that Extract wrote, with other settings (path=value
+// of the scenario), and returns the node of the record, which is stepped alone and allocates
+// from pool.
+func NewLone(h *records.Header, set []string, pool *frame.Pool) (*Lone, error) {
+	s, err := scenarioOf(h, set)
+	if err != nil {
+		return nil, err
+	}
+	r, l := &s.Runs[0], &Lone{other: len(set) > 0}
+	var nodes []frame.Stepper
+	at := &host{o: &Options{Version: h.Build, On: Netns}, again: live.Idle(pool, &nodes), built: func(n *vnet.Network) { l.Network = n }}
+	if _, err := one(context.Background(), s, r, at, new(progress)); !errors.Is(err, live.ErrStopAt) {
+		return nil, err
+	}
+	n := l.Network
+	// What follows from the end of a message is in the record.
+	n.OnDone(nil)
+	n.OnArrival(nil)
+	n.OnRTT(nil)
+	if l.Node, err = nodeOf(n, h.Name); err != nil {
+		return nil, err
+	}
+	l.Stepper = nodes[n.EngineNode(l.Node)]
+	for i := range r.Doc.Workload {
+		flows, err := common(n, r, i)
+		if err != nil {
+			return nil, err
+		}
+		l.flows = append(l.flows, flows)
+	}
+	return l, nil
+}
+
+// Do implements replay.Machine: hosts are given commands. With other settings a queue pair
+// may have failed that did not, and takes no more messages.
+func (l *Lone) Do(now frame.Time, b []byte) error {
+	host := l.Network.HostAt(l.Node)
+	c, err := l.command(b)
+	if err == nil && host < 0 {
+		err = errors.New("the switches of a run are given no commands")
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.Network.Carry(now, host, c); err != nil && !l.other {
+		return err
+	}
+	return nil
+}
+
+// CommandName says what a command is.
+func (l *Lone) CommandName(b []byte) string {
+	c, err := l.command(b)
+	if err != nil {
+		return fmt.Sprintf("unknown (%v)", err)
+	}
+	switch c.Kind {
+	case vnet.CommandOpen:
+		return fmt.Sprintf("open of connection %d from %s to %s", c.Ends.Conn, l.Network.HostName(c.Flow.Src), l.Network.HostName(c.Flow.Dst))
+	case vnet.CommandSend:
+		return fmt.Sprintf("message of %d bytes on connection %d", c.Bytes, c.Ends.Conn)
+	}
+	return fmt.Sprintf("close of connection %d", c.Ends.Conn)
+}
+
+// noted is a vnet.Command as records have it: what is not in it of a flow, the entry of the
+// workload says.
+type noted struct {
+	Kind  vnet.CommandKind
+	Ends  vnet.Ends
+	Group int
+	Src   int
+	Dst   int
+	Flow  uint64 `json:",omitempty"`
+	NoECN bool   `json:",omitempty"`
+	Port  uint16 `json:",omitempty"`
+	Bytes uint64 `json:",omitempty"`
+	ID    uint64 `json:",omitempty"`
+}
+
+// carriedOut is a command that was carried out when it is recorded.
+type carriedOut struct{ c *vnet.Command }
+
+// Do implements frame.Command.
+func (carriedOut) Do(frame.Time) {}
+
+// Encode implements frame.Command.
+func (d carriedOut) Encode(b []byte) []byte {
+	c, f := d.c, &d.c.Flow
+	text, err := json.Marshal(&noted{c.Kind, c.Ends, f.Group, f.Src, f.Dst, f.ID, f.NoECN, f.SrcPort, c.Bytes, c.ID})
+	if err != nil {
+		panic(err) // of numbers
+	}
+	return append(b, text...)
+}
+
+// command reads what Encode wrote.
+func (l *Lone) command(b []byte) (*vnet.Command, error) {
+	var d noted
+	if err := json.Unmarshal(b, &d); err != nil {
+		return nil, err
+	}
+	hosts := len(l.Network.Hosts)
+	if d.Group < 0 || d.Group >= len(l.flows) || d.Src < 0 || d.Src >= hosts || d.Dst < 0 || d.Dst >= hosts {
+		return nil, fmt.Errorf("connection %d of entry %d from host %d to host %d: there is none of them", d.Ends.Conn, d.Group, d.Src, d.Dst)
+	}
+	f := l.flows[d.Group][d.Src]
+	f.ID, f.Src, f.Dst, f.NoECN, f.SrcPort = d.Flow, d.Src, d.Dst, d.NoECN, d.Port
+	return &vnet.Command{Kind: d.Kind, Ends: d.Ends, Flow: f, Bytes: d.Bytes, ID: d.ID}, nil
+}

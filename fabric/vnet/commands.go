@@ -1,0 +1,157 @@
+package vnet
+
+import (
+	"fmt"
+
+	"gswitch/frame"
+	"gswitch/hostnic"
+)
+
+// CommandKind is what a Command is.
+type CommandKind uint8
+
+// Kinds of commands.
+const (
+	CommandOpen  CommandKind = iota // its end of a connection
+	CommandSend                     // a message; to a receiver of TCP, that one is to come
+	CommandClose                    // its end
+)
+
+// Command is something that a network has one of its hosts do. It is all that hosts are
+// given for flows and connections, besides frames and time.
+type Command struct {
+	Kind  CommandKind
+	Ends  Ends
+	Flow  Flow   // of CommandOpen, with the ports that the sender and the receiver have
+	Bytes uint64 // of CommandSend
+	ID    uint64
+}
+
+// OnCommand sets the function that is notified of each command, behind the calls of the
+// host that carry it out. c is valid during the call only.
+func (n *Network) OnCommand(f func(now frame.Time, host int, c *Command)) { n.flows.command = f }
+
+// commanded notifies of what an open connection has its sender and its receiver do.
+func (n *Network) commanded(now frame.Time, i uint32, of [2]bool, c Command) {
+	if n.flows.command == nil {
+		return
+	}
+	k := &n.flows.conns[i]
+	c.Ends, c.Flow = Ends{Conn(i + 1), k.generation, [2]uint32{k.qpA, k.qpB}}, k.flow
+	if k.flow.TCP != nil {
+		c.Flow.SrcPort = k.port
+	}
+	for end, host := range [2]int{k.flow.Src, k.flow.Dst} {
+		if of[end] {
+			n.flows.command(now, host, &c)
+		}
+	}
+}
+
+// Carry has one host do what a command of another network, made alike, had it do there.
+// The other ends of its connections are never opened: what they send must come as frames.
+// Commands of one connection come in their order; it is an error to leave one out that
+// another one needs, and then nothing is done.
+func (n *Network) Carry(now frame.Time, host int, c *Command) error {
+	i := int(c.Ends.Conn) - 1
+	if host < 0 || host >= len(n.Hosts) || i < 0 || i >= maxConns {
+		return fmt.Errorf("virtual network %s: there is no connection %d at host %d of %d", n.Topology.Name, c.Ends.Conn, host, len(n.Hosts))
+	}
+	if c.Kind == CommandOpen {
+		return n.carryOpen(now, host, c)
+	}
+	if i >= len(n.flows.conns) || !n.flows.conns[i].open || n.flows.conns[i].generation != c.Ends.Generation {
+		return fmt.Errorf("virtual network %s: connection %d is not open", n.Topology.Name, c.Ends.Conn)
+	}
+	k := &n.flows.conns[i]
+	sends := host == k.flow.Src
+	if c.Kind == CommandClose {
+		return n.carryClose(now, host, k)
+	}
+	switch {
+	case k.flow.TCP == nil:
+		if err := n.Hosts[host].SendMessage(n.hostTime(now, host), k.qpA, c.Bytes, c.ID); err != nil {
+			return err
+		}
+	case sends:
+		if err := n.stacks[host].Send(n.hostTime(now, host), k.qpA, c.Bytes, c.ID); err != nil {
+			return err
+		}
+		n.stirred(now, host)
+	default:
+		n.stacks[host].Expect(k.qpB, c.Bytes)
+		return nil
+	}
+	k.posted += c.Bytes
+	k.begin(now)
+	return nil
+}
+
+// carryOpen opens one end of a connection.
+func (n *Network) carryOpen(now frame.Time, host int, c *Command) error {
+	fl, f := &n.flows, &c.Flow
+	if f.Src == f.Dst || f.Src < 0 || f.Dst < 0 || f.Src >= len(n.Hosts) || f.Dst >= len(n.Hosts) || host != f.Src && host != f.Dst || f.TCP != nil && n.stacks == nil {
+		return fmt.Errorf("virtual network %s: there is no connection from host %d to host %d at host %d of %d", n.Topology.Name, f.Src, f.Dst, host, len(n.Hosts))
+	}
+	i := uint32(c.Ends.Conn) - 1
+	for len(fl.conns) <= int(i) {
+		fl.conns = append(fl.conns, conn{})
+	}
+	k := &fl.conns[i]
+	if k.open {
+		return fmt.Errorf("virtual network %s: connection %d is open already", n.Topology.Name, c.Ends.Conn)
+	}
+	qpn, at := c.Ends.QPN, n.hostTime(now, host)
+	own, other := 0, 1
+	if host == f.Dst {
+		own, other = 1, 0
+	}
+	if f.TCP != nil {
+		// The numbers of its ends are nobody else's business.
+		a, b := n.streamPair(f, i, c.Ends.Generation)
+		open, o := n.stacks[host].Dial, &a
+		if own == 1 {
+			open, o = n.stacks[host].Listen, &b
+		}
+		var err error
+		if qpn[own], err = open(at, o); err != nil {
+			return err
+		}
+		fl.streams[host][qpn[own]] = i
+	} else {
+		var pair [2]hostnic.QPConfig
+		pair[0], pair[1] = n.pair(f, i, c.Ends.Generation)
+		pair[own].Number = qpn[own]
+		if _, err := n.Hosts[host].OpenQP(at, &pair[own]); err != nil {
+			return err
+		}
+		if err := n.Hosts[host].ConnectQP(at, qpn[own], qpn[other]); err != nil {
+			return err
+		}
+		fl.peer[host][qpn[own]] = i
+	}
+	*k = conn{flow: *f, qpA: qpn[0], qpB: qpn[1], generation: c.Ends.Generation, open: true, arrivals: k.arrivals[:0], starts: k.starts[:0]}
+	fl.count.Open++
+	if f.TCP != nil && own == 0 {
+		n.stirred(now, host)
+	}
+	return nil
+}
+
+// carryClose closes the end of a connection that is here.
+func (n *Network) carryClose(now frame.Time, host int, k *conn) error {
+	k.open = false
+	n.flows.count.Open--
+	qpn := k.qpA
+	if host == k.flow.Dst {
+		qpn = k.qpB
+	}
+	if k.flow.TCP != nil {
+		delete(n.flows.streams[host], qpn)
+		n.stacks[host].Close(n.hostTime(now, host), qpn)
+		n.stirred(now, host)
+		return nil
+	}
+	delete(n.flows.peer[host], qpn)
+	return n.Hosts[host].CloseQP(n.hostTime(now, host), qpn)
+}
