@@ -54,7 +54,7 @@ func (n *NIC) leave(q *queuePair, l *lane) {
 
 // withdraw takes all lanes and the timer of q off their lists.
 func (n *NIC) withdraw(q *queuePair) {
-	n.park(q)
+	n.parkOrdinary(q)
 	if q.second != nil {
 		n.parkSecond(q)
 	}

@@ -12,9 +12,9 @@ import (
 	"gswitch/wire"
 )
 
-// askAgain is when a flow control frame for which there was no chunk is tried
-// again.
-const askAgain = frame.Microsecond
+// controlRetry is after how long a flow control frame for which there was no chunk is
+// tried again.
+const controlRetry = frame.Microsecond
 
 // vector is how many frames are parsed together.
 const vector = 64
@@ -59,7 +59,7 @@ type NIC struct {
 	notices notices
 
 	flow      *pfc.Port
-	askAt     frame.Time // not before, for want of chunks
+	controlAt frame.Time // its next frame is not made before, for want of chunks
 	quench    quench
 	slow      slowReceiver
 	foresight foresight
@@ -259,7 +259,7 @@ func (n *NIC) Advance(now frame.Time) {
 	if now >= n.quench.due {
 		n.countQuenched(now)
 	}
-	n.ask(now)
+	n.queueFlowControl(now)
 }
 
 // TimerWake implements frame.Stepper.
@@ -271,13 +271,13 @@ func (n *NIC) TimerWake(now frame.Time) frame.Time {
 	return max(now, at)
 }
 
-// flowWake returns when flow control next has something to do. What it has to
-// tell waits for the link, and for chunks.
+// flowWake returns when flow control next has something to do. Frames that it has to
+// send wait for the link, and for chunks.
 func (n *NIC) flowWake(now frame.Time) frame.Time {
 	if !n.up {
 		return frame.Never
 	}
-	return max(n.flow.Wake(now), n.askAt)
+	return max(n.flow.Wake(now), n.controlAt)
 }
 
 // Wake implements frame.Node.
@@ -295,7 +295,7 @@ func (n *NIC) SetLink(now frame.Time, port uint16, up bool) {
 	n.flow.Reset(now)
 	n.updatePaused(now)
 	if up {
-		n.ask(now)
+		n.queueFlowControl(now)
 		n.touched = true
 		n.linkFeatures(now, up)
 		return
@@ -343,13 +343,13 @@ func (n *NIC) updatePaused(now frame.Time) {
 	}
 }
 
-// ask queues the flow control frames that are due.
-func (n *NIC) ask(now frame.Time) {
+// queueFlowControl queues the flow control frames that are due.
+func (n *NIC) queueFlowControl(now frame.Time) {
 	for n.up && n.flow.Wake(now) <= now {
 		r := n.pool.Alloc()
 		if r == frame.Nil {
 			n.count.Drops[frame.ArenaExhausted]++
-			n.askAt = now + askAgain
+			n.controlAt = now + controlRetry
 			return
 		}
 		m := n.arena.Reset(r)

@@ -46,7 +46,7 @@ func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 	old.Options = next.Options
 	n.adoptFeatures()
 	n.updatePaused(now)
-	n.ask(now)
+	n.queueFlowControl(now)
 	if s := n.stack; s != nil {
 		s.cfg.Gateway, s.cfg.Class = next.Stack.Gateway, next.Stack.Class
 		stack := s.cfg

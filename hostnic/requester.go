@@ -264,7 +264,7 @@ func (r *requester) checkResponse(p *packet) bool {
 	return o.family == readResponse && o.first == (offset == 0) && o.last == (p.seq+1 == w.rEnd) && p.size == size
 }
 
-// place puts a response packet, which was checked and is new, into memory.
+// placeOrdinary puts a response packet, which was checked and is new, into memory.
 func (r *requester) place(p *packet) {
 	w, offset, _ := r.expects(p.seq)
 	switch {

@@ -76,7 +76,7 @@ func (n *NIC) schedule(now frame.Time, q *queuePair) {
 	if !q.linked {
 		return
 	}
-	n.place(now, q)
+	n.placeOrdinary(now, q)
 	if q.second != nil {
 		n.placeSecond(now, q)
 	}
@@ -85,11 +85,11 @@ func (n *NIC) schedule(now frame.Time, q *queuePair) {
 	}
 }
 
-// place puts the lane of q's ordinary loop where it belongs.
-func (n *NIC) place(now frame.Time, q *queuePair) {
+// placeOrdinary puts the lane of q's ordinary loop where it belongs.
+func (n *NIC) placeOrdinary(now frame.Time, q *queuePair) {
 	seq, rtx, ok := q.tx.Peek(now, q.posted)
 	if !ok {
-		n.park(q)
+		n.parkOrdinary(q)
 		if q.transport.RetransmitDelay != 0 {
 			n.arm(now, q) // Peek may have asked to be called again
 		}
@@ -101,7 +101,7 @@ func (n *NIC) place(now frame.Time, q *queuePair) {
 		if q.state != idle {
 			q.stats.WindowBlocked++
 		}
-		n.park(q)
+		n.parkOrdinary(q)
 		return
 	}
 	at, by := q.due(), n.clock.Free()
@@ -153,10 +153,10 @@ func (n *NIC) permits(q *queuePair) bool {
 	return float64(flight+uint64(q.nextLen)) <= q.window
 }
 
-// asks reports whether a packet of so many bytes, about to be sent, is the
+// endsWindow reports whether a packet of so many bytes, about to be sent, is the
 // last one that window and cap admit: then it asks for an acknowledgement,
 // which a receiver that puts them off would keep back for ever.
-func (n *NIC) asks(q *queuePair, payload uint32) bool {
+func (n *NIC) endsWindow(q *queuePair, payload uint32) bool {
 	if limit := q.transport.Cap; limit > 0 && q.tx.InFlight()+1 >= limit {
 		return true
 	}
@@ -176,8 +176,8 @@ func (n *NIC) setReady(now frame.Time, q *queuePair) {
 	n.enter(now, q, &q.lane)
 }
 
-// park takes the lane of q's ordinary loop off all lists.
-func (n *NIC) park(q *queuePair) {
+// parkOrdinary takes the lane of q's ordinary loop off all lists.
+func (n *NIC) parkOrdinary(q *queuePair) {
 	switch q.state {
 	case waiting:
 		n.paceWheel.remove(q.index)
@@ -370,7 +370,7 @@ func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 			reth.Encode(b[q.data.n:head])
 		}
 	}
-	if asks || n.asks(q, payload) {
+	if asks || n.endsWindow(q, payload) {
 		psn |= 1 << 31 // AckReq
 	}
 	be.PutUint32(bth[8:12], psn)

@@ -47,7 +47,7 @@ func TestSizesOfAnotherSimulator(t *testing.T) {
 			}
 			p.a.SetReceiver(p.now, 0, true)
 			p.a.flow.Request(8)
-			p.a.ask(p.now)
+			p.a.queueFlowControl(p.now)
 			p.run(p.now + 2000)
 			if p.b.Paused() != 8 {
 				t.Fatal("not paused")

@@ -75,7 +75,7 @@ func (n *NIC) SetReceiver(now frame.Time, rate uint64, stuck bool) {
 		s.begin(now, n.arena)
 	}
 	n.drainSlow(now)
-	n.ask(now)
+	n.queueFlowControl(now)
 }
 
 func (s *slowReceiver) due() frame.Time { return s.overAt }
@@ -102,7 +102,7 @@ func (n *NIC) hold(now frame.Time, r frame.Ref) {
 	if s.held > s.xoff && !s.asking {
 		s.asking = true
 		n.flow.Request(s.classes)
-		n.ask(now)
+		n.queueFlowControl(now)
 	}
 }
 
@@ -121,7 +121,7 @@ func (n *NIC) drainSlow(now frame.Time) {
 	if s.asking && s.held <= s.xon {
 		s.asking = false
 		n.flow.Request(0)
-		n.ask(now)
+		n.queueFlowControl(now)
 	}
 }
 

@@ -41,7 +41,7 @@ func (n *NIC) writeVerb(q *queuePair, r frame.Ref, m *frame.Meta, _ *message, _ 
 	bth[0] = p.op
 	bth[1] |= byte(pad(p.size)) << 4
 	psn := (q.initial + uint32(p.seq)) & 0xffffff
-	if operationOf(p.op).last || q.transport.AckEvery <= 1 || n.asks(q, p.size) {
+	if operationOf(p.op).last || q.transport.AckEvery <= 1 || n.endsWindow(q, p.size) {
 		psn |= 1 << 31 // AckReq
 	}
 	be.PutUint32(bth[8:12], psn)

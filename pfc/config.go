@@ -70,7 +70,6 @@ type Config struct {
 	Source     wire.MAC       // MAC address of the port
 	Watchdog   Watchdog       // storm watchdog
 	Violations ViolationLimit // watch for a neighbour that does not pause
-	Grace      frame.Time     // how long before its end a pause we asked for is renewed; 0 = half the pause time
 	// Response is how long after its arrival a frame of flow control takes
 	// effect here. What the machine takes by itself comes on top.
 	Response frame.Time
@@ -93,8 +92,6 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("grace %v and %d resends for an unresponsive neighbour must not be negative", c.Violations.Grace.Duration(), c.Violations.Resends)
 	case c.Response < 0 || c.Response >= span:
 		return fmt.Errorf("response %v is not within 0 and the pause time %v", c.Response.Duration(), span.Duration())
-	case c.Grace < 0 || c.Grace >= span:
-		return fmt.Errorf("grace %v is not within 0 and the pause time %v", c.Grace.Duration(), span.Duration())
 	case c.Stages > MaxStages:
 		return fmt.Errorf("gentle flow control has at most %d stages, not %d", MaxStages, c.Stages)
 	case c.Stages != 0 && c.Mode != PFC:

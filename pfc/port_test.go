@@ -317,7 +317,6 @@ func TestValidate(t *testing.T) {
 		"mode":     {Mode: 9},
 		"action":   {Watchdog: Watchdog{Action: 9}},
 		"time":     {Watchdog: Watchdog{Detect: -1}},
-		"grace":    {Rate: gig, Grace: Span(0xffff, gig)},
 		"no class": {Mode: PFC},
 	} {
 		if c.Validate() == nil {

@@ -8,7 +8,8 @@ import (
 )
 
 // Request says for which classes the neighbour should pause, all others may
-// go on. NextFrame tells it. With Config.Stages those get the last stage.
+// go on. NextFrame writes the frame that asks for it. With Config.Stages those classes get
+// the last stage.
 func (p *Port) Request(want uint8) {
 	if p.cfg.Stages != 0 {
 		var s Stages
@@ -38,14 +39,9 @@ func (p *Port) pending(now frame.Time) bool {
 	return p.sent != p.want || p.sentStages != p.stages || p.sent != 0 && (now >= p.renewAt || p.sentMode != p.cfg.Mode)
 }
 
-// renewal returns the time from one XOFF to the next.
-func (p *Port) renewal() frame.Time {
-	span := Span(p.cfg.quanta(), p.cfg.rate())
-	if p.cfg.Grace != 0 {
-		return span - p.cfg.Grace
-	}
-	return span / 2
-}
+// renewal returns the time from one XOFF to the next: half of what the neighbour pauses
+// for each.
+func (p *Port) renewal() frame.Time { return Span(p.cfg.quanta(), p.cfg.rate()) / 2 }
 
 // NextFrame writes the next flow control frame that must leave at now to b,
 // without FCS, and returns its length of wire.MinFrame bytes: 0 if there is

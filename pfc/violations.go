@@ -81,7 +81,7 @@ func (p *Port) CheckViolations(now frame.Time, frames *[8]uint64) (unresponsive 
 	return unresponsive
 }
 
-// complianceDue returns when Listen is due.
+// complianceDue returns when CheckViolations is due.
 func (p *Port) complianceDue() frame.Time {
 	at := frame.Never
 	if p.cfg.Violations.Grace != 0 {

@@ -9,11 +9,12 @@ import (
 	"gswitch/wire"
 )
 
-// The life of a pause. Coming: screen finds the MAC control frame before any
-// data of its vector is forwarded, control hands it to the port's pfc.Port, applyPauses brings
-// the scheduler in line. Going: the buffer marks a port dirty when a group
-// crosses its threshold, flowControl asks the port's pfc.Port, sendFlowControl puts the
-// frame before all data of the port.
+// The life of a pause. What the neighbour asks for: screen (ingress.go) finds the MAC
+// control frame before any data of its vector is forwarded, control gives it to the port's
+// pfc.Port, and applyPauses makes the scheduler follow. What the switch asks for: the buffer
+// marks a port dirty when a group crosses its threshold; flowControl finds it, request
+// passes the classes to the port's pfc.Port, and sendFlowControl puts the frame ahead of
+// all data of the port.
 
 // wantMask are the classes for which one worker's share of the buffer wants a
 // port's neighbour to pause. The worker that owns the port reads it.
@@ -117,7 +118,7 @@ func (n *Node) flowControl(now frame.Time) {
 	if n.short != n.shortOfFrames() {
 		n.short = !n.short
 		for i := range n.prog.ports {
-			n.want(now, uint16(i))
+			n.wantChanged(now, uint16(i))
 		}
 	}
 	for {
@@ -125,14 +126,14 @@ func (n *Node) flowControl(now frame.Time) {
 		if !ok {
 			break
 		}
-		n.want(now, port)
+		n.wantChanged(now, port)
 	}
 	for n.inputs != nil {
 		port, ok := n.inputs.NextDirty()
 		if !ok {
 			break
 		}
-		n.want(now, port)
+		n.wantChanged(now, port)
 	}
 	if n.sweepAt == frame.Never && n.buffer.Unswept() {
 		n.sweepAt = now + sweepAfter
@@ -167,13 +168,14 @@ func (n *Node) wanted(port uint16) uint8 {
 	return n.buffer.Want(port)
 }
 
-// want passes on what this worker's share of the buffer wants of one port.
-func (n *Node) want(now frame.Time, port uint16) {
+// wantChanged passes on what this worker's share of the buffer now wants of one port: to
+// the neighbour, or to the worker that owns the port.
+func (n *Node) wantChanged(now frame.Time, port uint16) {
 	if len(n.handIn) > 1 {
 		n.wants[port].Store(uint32(n.wanted(port)))
 	}
 	if int(port) >= len(n.prog.ports) {
-		return // removed; nobody listens there
+		return // removed: it has no neighbour any more
 	}
 	if n.pauses != nil {
 		n.logAsked(now, port, n.wanted(port))
@@ -221,7 +223,7 @@ func (n *Node) sendFlowControl(now frame.Time, port uint16) {
 	for n.linkUp.has(port) {
 		r := n.pool.Alloc()
 		if r == frame.Nil {
-			break // tried again by advanceControl: a pause must not get lost
+			break // tried again by advanceFlowControl: a pause must not get lost
 		}
 		m := n.arena.Reset(r)
 		m.Len, m.Wire = wire.MinFrame, wire.MinFrame
@@ -240,25 +242,21 @@ func (n *Node) sendFlowControl(now frame.Time, port uint16) {
 }
 
 // wakeFor arms the timer of flow control for what a port has to do next. One
-// without a link has nothing to do, though it may have something to say.
+// without a link does nothing, though it may have a frame to send.
 func (n *Node) wakeFor(now frame.Time, port uint16) {
 	if n.linkUp.has(port) {
 		n.controlDue = min(n.controlDue, n.ports[port].pfc.Wake(now))
 	}
 }
 
-// advanceControl runs what flow control has to do by time alone, and ages the
-// forwarding database.
-func (n *Node) advanceControl(now frame.Time) {
+// advanceFlowControl runs what flow control has to do by time alone.
+func (n *Node) advanceFlowControl(now frame.Time) {
 	if now >= n.sweepAt {
 		n.sweepAt = frame.Never
 		n.buffer.Sweep()
 	}
 	if len(n.handIn) > 1 && n.losslessClasses != 0 {
 		n.collectWants(now)
-	}
-	if n.index == 0 && now >= n.ageAt {
-		n.age(now)
 	}
 	if now >= n.controlDue {
 		n.controlTimers(now)
@@ -275,7 +273,7 @@ func (n *Node) controlTimers(now frame.Time) {
 			continue
 		}
 		if n.prog.Config.PFC.ErrDisable != 0 || ps.disabled != 0 {
-			n.listen(now, uint16(i))
+			n.checkErrDisable(now, uint16(i))
 		}
 		ps.pfc.Advance(now, n.waitingClasses(ps))
 		n.applyPauses(now, uint16(i))
@@ -310,23 +308,7 @@ func (n *Node) waitingClasses(ps *portState) (classes uint8) {
 	return classes
 }
 
-// Ageing visits the whole forwarding database ten times in an ageing time,
-// in steps.
-const (
-	defaultAgeing = 300 * frame.Second // IEEE 802.1Q 8.8.3
-	ageSteps      = 1000
-)
-
-func (n *Node) age(now frame.Time) {
-	ageing := n.prog.Config.FDB.Ageing
-	if ageing == 0 {
-		ageing = defaultAgeing
-	}
-	n.fdb.Age(now, ageing, n.fdb.Buckets()*10/ageSteps+1)
-	n.ageAt = now + max(ageing/ageSteps, frame.Microsecond)
-}
-
-// Dog is the storm watchdog of a port.
+// Watchdog returns the storm watchdog of a port.
 func (cfg *Config) Watchdog(port uint16) pfc.Watchdog {
 	if int(port) < len(cfg.Ports) && cfg.Ports[port].Watchdog != nil {
 		return *cfg.Ports[port].Watchdog

@@ -5,28 +5,29 @@
 // # The life of a frame
 //
 // A vector of up to 64 frames that arrived at a port passes these stages, in
-// this order (ingress.go, one function each; every stage works on the whole
-// vector before the next begins, so that code and tables stay in cache):
+// this order (receive and enter in node.go call them; every stage works on the
+// whole vector before the next begins, so that code and tables stay in cache):
 //
-//	parse     headers to Meta
+//	parse     headers to Meta (package wire)
 //	admit     malformed frames are counted; MAC control frames act on the port at once (control.go);
-//	          sizes, reserved and invalid addresses; VLAN and traffic class
-//	filter    the port's access list
-//	source    a telemetry header for data of hosts that know nothing of it (sourcesink.go)
-//	bridge    learning, forwarding database, flooding     (bridge.go)
+//	          sizes, reserved and invalid addresses; VLAN and traffic class (ingress.go)
+//	distrust  at ports to hosts: no notices and no telemetry that only switches send (edge.go)
+//	filter    the port's access list (acl.go)
+//	bridge    learning, forwarding database, flooding (bridge.go)
 //	route     longest prefix, next hop, MAC and TTL rewrite (route.go)
-//	enqueue   room for the telemetry record (telemetry.go), shared-buffer admission, egress queue (enqueue.go)
+//	emit      VLAN tag of the egress port, to the worker that owns it (enqueue.go)
+//	queue     shared-buffer admission, egress queue (enqueue.go, join.go)
 //
 // What the switch itself must answer (ARP, neighbour discovery, ICMP) leaves
 // the vector for the slow path (local.go). Transmit (node.go) asks the port's
-// scheduler which frames leave now, releases their buffer and finishes their
-// headers: congestion mark, telemetry record (egress.go).
+// scheduler which frames leave now; finish (egress.go) releases their buffer and
+// writes congestion marks.
 //
 // # Features
 //
 // Published systems are no part of this package: they register a Feature
 // (feature.go), whose Instance on each worker is called with vectors of frames
-// at the stages that it asks for at a port (Queued, Left, Departs), and with the
+// at the stages that it asks for at a port (stages.go calls them), and with the
 // time. All frames join their egress queue in join and leave it by left
 // (join.go), so that no way past a feature can be forgotten.
 //

@@ -4,17 +4,15 @@ import (
 	"gswitch/frame"
 	inband "gswitch/int"
 	"gswitch/notice"
-	"gswitch/pipeline"
 	"gswitch/wire"
 )
 
-// What switches tell senders, hosts have no business to send: neither notices of
-// congestion points nor telemetry that is filled in already. Where a host is the
-// neighbour of a port such frames are forged.
+// Only switches send notices of congestion points, and telemetry that is filled in
+// already. Where a host is the neighbour of a port such frames are forged.
 
-// distrust drops what a port to a host must not bring, of a vector, and returns
-// the rest. What receivers echo of telemetry goes on: it is for the one who
-// sent them the frame.
+// distrust drops the forged frames of a vector that came from a host, and returns the
+// rest. What receivers echo of telemetry goes on: it is for the sender of the frame that
+// carried it.
 func (n *Node) distrust(v []frame.Ref) []frame.Ref {
 	keep := v[:0]
 	for _, r := range v {
@@ -53,24 +51,4 @@ func (n *Node) stamped(r frame.Ref, m *frame.Meta) bool {
 		}
 	}
 	return int(m.INT) < len(b) && inband.Records(m.DstPort, b[m.INT:]) > 0
-}
-
-// A switch asks for neighbours and tells senders by links that carry data. What it
-// sends by itself takes at most an eighth of each; a tenth of a second of that,
-// at least sixteen large frames, at once. (Errors have a limit of their own.)
-const ownShare = 8
-
-// adoptOwn gives the switch's own frames their share of a port's link.
-func (n *Node) adoptOwn(now frame.Time, ps *portState, c *PortConfig) {
-	rate := uint64(0)
-	if n.prog.Config.ShareOwn {
-		rate = c.rate() / ownShare / uint64(len(n.handIn))
-	}
-	if rate != ps.ownRate {
-		ps.ownRate = rate
-		if rate != 0 {
-			ps.own, _ = pipeline.NewMeter(int64(rate), min(max(int64(rate)/80, 16*1518), pipeline.MaxBurst))
-			ps.own.Take(now, 0)
-		}
-	}
 }

@@ -7,9 +7,10 @@ import (
 	"gswitch/wire"
 )
 
-// finish completes frames that the scheduler just released: their bytes leave
-// the shared buffer, marks are written, features see them (depth and departure are
-// known here), the port counts them. It returns how many are sent.
+// finish completes frames that the scheduler just released: features see them (depth and
+// departure are known here), their bytes leave the shared buffer, marks are written,
+// features may write into what is sent, and the port counts it. It returns how many
+// frames are sent.
 func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	ps := &n.ports[port]
 	if ps.arc.left|n.joinedFor != 0 {

@@ -9,9 +9,8 @@ import (
 // A port that does harm is err-disabled for a while, as if its link were down:
 // routes with several next hops go by others, what comes in by it is dropped.
 // Features say when (Disable). The switch itself does it where a neighbour does not
-// pause when told: it takes what is not its own, since buffer in front of it
-// overflows. Who disables a port by its configuration and enables it again has it
-// back at once.
+// pause when asked to, and so overflows the buffer at the cost of others. A port that
+// is disabled and enabled again by the configuration is back at once.
 
 // byPause is what DisabledBy says of a port whose neighbour does not pause.
 const byPause = "pfc"
@@ -33,10 +32,10 @@ func (c *PFCConfig) violations(p *PortConfig, b *BufferConfig) pfc.ViolationLimi
 	return pfc.ViolationLimit{Grace: grace, Resends: c.Resends}
 }
 
-// listen gives a port back when its time is over, and looks whether the neighbour of
-// an own port pauses when told. Frames that other workers received from it are not
-// seen.
-func (n *Node) listen(now frame.Time, port uint16) {
+// checkErrDisable enables an own port again when its time is over, and disables it if its
+// neighbour does not pause when asked to. Frames that other workers received from the
+// neighbour are not counted.
+func (n *Node) checkErrDisable(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	if ps.disabled != 0 {
 		if now < ps.disabled {
@@ -74,7 +73,7 @@ func (n *Node) Enable(now frame.Time, port uint16) {
 	n.setDisabled(now, port, false)
 }
 
-// setDisabled notifies all workers that a port is err-disabled, or not any more.
+// setDisabled shows all workers whether a port is err-disabled.
 func (n *Node) setDisabled(now frame.Time, port uint16, disabled bool) {
 	word, bit := &n.sw.disabled[port/64], uint64(1)<<(port%64)
 	if disabled {
@@ -83,7 +82,7 @@ func (n *Node) setDisabled(now frame.Time, port uint16, disabled bool) {
 		word.And(^bit)
 	}
 	n.adoptLinks(now, n.sw.links.Add(1))
-	n.handedTo |= n.bells &^ n.wakeBit // the others may sleep
+	n.handedTo |= n.wakeBits &^ n.wakeBit // the others may sleep
 }
 
 // Disabled reports whether a port of this worker is err-disabled.

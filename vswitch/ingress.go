@@ -60,8 +60,8 @@ func (n *Node) admit(now frame.Time, port uint16, pp *portProgram, ps *portState
 	return keep
 }
 
-// Groups of reserved addresses: IEEE 802.1Q 8.6.3, table 8-1. Frames to
-// 01-80-C2-00-00-00 .. 0F are never forwarded.
+// reservedGroup is the first of the addresses 01-80-C2-00-00-00 to 0F. Frames to them
+// are never forwarded (IEEE 802.1Q 8.6.3, table 8-1).
 const reservedGroup = 0x0180c2000000
 
 // screen takes a MAC control frame, which acts on the port at once (a pause

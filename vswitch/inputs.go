@@ -114,7 +114,7 @@ func (n *Node) dismissInputs(now frame.Time) {
 	}
 	n.inputs = nil
 	for i := range n.ports {
-		n.want(now, uint16(i))
+		n.wantChanged(now, uint16(i))
 	}
 }
 
@@ -122,7 +122,7 @@ func (n *Node) flushInputs() {
 	for k := n.inputs.Flush(n.scratch[:]); k > 0; k = n.inputs.Flush(n.scratch[:]) {
 		n.held -= k
 		for _, r := range n.scratch[:k] {
-			n.arrivedAt(n.arena.Meta(r))
+			n.notExpected(n.arena.Meta(r))
 		}
 		n.dropAll(n.scratch[:k], frame.QueueFlush)
 	}
@@ -150,22 +150,23 @@ func (n *Node) await(ps *portState, r frame.Ref, m *frame.Meta) {
 // advanceInputs puts what has come to its egress queue by now into it.
 func (n *Node) advanceInputs(now frame.Time) {
 	for r, at := n.inputs.Next(now); r != frame.Nil; r, at = n.inputs.Next(now) {
-		n.passed(at, r)
+		n.joinFromInput(at, r)
 	}
 }
 
-// arrivedAt tells the port of a frame that it waits at an input no longer.
-func (n *Node) arrivedAt(m *frame.Meta) {
+// notExpected takes a frame that no longer waits at an input off what its egress queue
+// expects.
+func (n *Node) notExpected(m *frame.Meta) {
 	if s := n.ports[m.OutPort].sched; s != nil {
 		s.Expected(int(m.Queue), m.Wire)
 	}
 }
 
-// passed puts a frame into its egress queue, or drops it if there is none any
-// more.
-func (n *Node) passed(at frame.Time, r frame.Ref) {
+// joinFromInput puts a frame that left its input queue into its egress queue, or drops it
+// if there is none any more.
+func (n *Node) joinFromInput(at frame.Time, r frame.Ref) {
 	m := n.arena.Meta(r)
-	n.arrivedAt(m)
+	n.notExpected(m)
 	why := frame.Keep
 	switch ps := &n.ports[m.OutPort]; {
 	case ps.sched == nil || !n.linkUp.has(m.OutPort):

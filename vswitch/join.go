@@ -6,9 +6,10 @@ import (
 	"gswitch/frame"
 )
 
-// Every frame that waits in an egress queue came into it by join, and went out
-// of it by left: sent and flushed frames by leave, those that are taken from the
-// middle of a queue and stay charged by left alone.
+// Every frame that waits in an egress queue came into it by join, and every one that
+// leaves it passes left: frames that are sent in finish (egress.go), those that are
+// dropped from a queue in leave, and those that are taken from the middle of a queue
+// and stay charged in Extract (services.go).
 
 // join puts a frame that is charged into its egress queue and shows it to
 // whatever watches that queue. at is now, or a moment before for what has
@@ -56,8 +57,8 @@ func (n *Node) showQueued() {
 	}
 }
 
-// left tells features of frames of a port that wait in its egress queues no
-// longer.
+// left shows features the frames of a port that no longer wait in its egress
+// queues.
 func (n *Node) left(ps *portState, v []frame.Ref) {
 	if n.joinedN > 0 { // they may have joined in this vector
 		n.showQueued()
@@ -67,8 +68,8 @@ func (n *Node) left(ps *portState, v []frame.Ref) {
 	}
 }
 
-// leave is left for frames that leave the switch: it gives back what they were
-// charged to.
+// leave is left for frames that are dropped from their queues: it also gives back what
+// they were charged to.
 func (n *Node) leave(now frame.Time, ps *portState, v []frame.Ref) {
 	n.left(ps, v)
 	n.released(ps, v)
@@ -77,7 +78,7 @@ func (n *Node) leave(now frame.Time, ps *portState, v []frame.Ref) {
 	}
 }
 
-// released tells features of frames that leave the switch by a port.
+// released shows features the frames that leave the switch by a port.
 func (n *Node) released(ps *portState, v []frame.Ref) {
 	if ps.arc.released == 0 || len(v) == 0 {
 		return

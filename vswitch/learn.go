@@ -94,7 +94,7 @@ func comparePrefixes(a, b netip.Prefix) int {
 // learn changes learned routes in one build of the table. It returns how many
 // of set lead nowhere, and how many have prefixes that are too many.
 func (p *Program) learn(set []Route, gone []netip.Prefix, ids *idSet) (unused, refused int, err error) {
-	p.sweepSets()
+	p.dropUnusedSets()
 	rt := &p.routing
 	// Once for all of them: workers read the slices and maps of programs before.
 	rt.entries, rt.sets, rt.fresh = slices.Clone(rt.entries), maps.Clone(rt.sets), true

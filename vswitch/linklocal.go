@@ -54,6 +54,3 @@ func (n *Node) SendLinkLocal(port uint16, r frame.Ref) bool {
 	n.touched.add(port)
 	return true
 }
-
-// Pool returns where the worker has its frames from.
-func (n *Node) Pool() *frame.Pool { return n.pool }

@@ -75,7 +75,7 @@ type Node struct {
 	handIn   []*frame.Ring
 	handedTo uint64
 	wakeBit  uint64     // bit by which an engine knows this worker
-	bells    uint64     // and those of all workers of the switch
+	wakeBits uint64     // and those of all workers of the switch
 	wants    []wantMask // pauses that are wanted by this worker's share of the buffer, by port
 
 	count           Counts
@@ -293,7 +293,10 @@ func (n *Node) Advance(now frame.Time) {
 	if n.inputs != nil {
 		n.advanceInputs(now)
 	}
-	n.advanceControl(now)
+	if n.index == 0 && now >= n.ageAt {
+		n.age(now)
+	}
+	n.advanceFlowControl(now)
 	if now >= n.featuresDue {
 		n.advanceFeatures(now)
 	}
@@ -390,8 +393,8 @@ func (n *Node) SetLink(now frame.Time, port uint16, up bool) {
 	}
 	links := n.sw.links.Add(1)
 	n.adoptLinks(now, links)
-	n.handedTo |= n.bells &^ n.wakeBit // the others may sleep
-	n.flowControl(now)                 // what was queued there made room
+	n.handedTo |= n.wakeBits &^ n.wakeBit // the others may sleep
+	n.flowControl(now)                    // what was queued there made room
 	n.freeDropped()
 	if n.sendsN > 0 {
 		n.sendAll(now)

@@ -73,7 +73,7 @@ type routing struct {
 	hops    []nextHop
 	groups  []*pipeline.Group
 	sets    map[string]uint32 // group of a set of next hops, chosen from in one way
-	sweepAt int               // number of groups from which those without a route are looked for
+	cleanAt int               // number of groups from which those without a route are looked for
 	fresh   bool              // no worker has seen sets, which may be written
 
 	// What groups go by, even those that no route leads to any more.
@@ -116,7 +116,7 @@ func (p *Program) compileRoutes(cfg *Config, ids *idSet) error {
 		return fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
 	p.routing.table = table
-	p.routing.sweepAt = 2*len(p.routing.groups) + spareSets
+	p.routing.cleanAt = 2*len(p.routing.groups) + spareSets
 	return nil
 }
 
@@ -267,7 +267,7 @@ func groupBuckets(n int) int {
 func (p *Program) setRoute(r Route, ids *idSet, b *routeBuilder) error {
 	r.Prefix = r.Prefix.Masked()
 	if b == nil {
-		p.sweepSets()
+		p.dropUnusedSets()
 	}
 	e, err := p.resolve(r)
 	if err != nil {

@@ -14,6 +14,9 @@ func (n *Node) Now() frame.Time { return n.now }
 // Arena returns the memory of frames.
 func (n *Node) Arena() *frame.Arena { return n.arena }
 
+// Pool returns where the worker has its frames from.
+func (n *Node) Pool() *frame.Pool { return n.pool }
+
 // Index numbers the workers of a switch.
 func (n *Node) Index() int { return n.index }
 

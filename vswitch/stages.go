@@ -92,8 +92,8 @@ func (n *Node) showForwarded(v []frame.Ref) {
 	}
 }
 
-// notifyFeatures notifies the features of a configuration, before its ports.
-func (n *Node) notifyFeatures(now frame.Time) {
+// beginAdoption calls Adopt of the features, before any port is adopted.
+func (n *Node) beginAdoption(now frame.Time) {
 	n.droppedTo = 0
 	for i := range n.features {
 		f := &n.features[i]
@@ -160,14 +160,16 @@ func (n *Node) claimed(ps *portState, r frame.Ref) bool {
 	return false
 }
 
-// notifyPaused notifies features that the neighbour at a port pauses or resumes.
+// notifyPaused calls Paused of the features: the neighbour at a port pauses or resumes
+// classes.
 func (n *Node) notifyPaused(now frame.Time, port uint16) {
 	for b := n.ports[port].arc.paused; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Paused(now, port)
 	}
 }
 
-// notifyPauses notifies features that the neighbour at a port may have been paused.
+// notifyPauses calls Pauses of the features: the neighbour at a port may have been
+// asked to pause.
 func (n *Node) notifyPauses(now frame.Time, port uint16) {
 	for b := n.ports[port].arc.pauses; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Pauses(now, port)
@@ -216,7 +218,7 @@ func (n *Node) adoptQueues(port uint16, c *PortConfig, s *scheduler.PortConfig) 
 	}
 }
 
-// rerouted tells features that routes may have changed.
+// rerouted calls Routed of the features: routes may have changed.
 func (n *Node) rerouted() {
 	for i := range n.features {
 		if f := &n.features[i]; f.Routed != nil {

@@ -105,11 +105,11 @@ func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Nod
 	cfg := prog.Config
 	n := &Node{sw: sw, index: i, arena: pool.Arena, pool: pool, fdb: sw.fdb, neighbors: sw.neighbors,
 		selfMAC: cfg.MAC.Uint64(), handoff: make([]handoff, workers), handIn: make([]*frame.Ring, workers), wants: make([]wantMask, MaxPorts)}
-	n.wakeBit, n.bells = 1<<i, 1<<workers-1
+	n.wakeBit, n.wakeBits = 1<<i, 1<<workers-1
 	if cfg.Workers != nil {
-		n.wakeBit, n.bells = 1<<cfg.Workers[i], 0
+		n.wakeBit, n.wakeBits = 1<<cfg.Workers[i], 0
 		for _, w := range cfg.Workers {
-			n.bells |= 1 << w
+			n.wakeBits |= 1 << w
 		}
 	}
 	if workers > 1 {
@@ -149,7 +149,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	n.selfMAC = p.Config.MAC.Uint64()
 	n.parser = wire.NewParser(p.Config.Hasher())
 	n.adoptFeatures(p.Config)
-	n.notifyFeatures(now)
+	n.beginAdoption(now)
 	logs := n.adoptPauseLog(p.Config.PFC.Log)
 	for i := range n.ports {
 		if i < len(p.ports) {

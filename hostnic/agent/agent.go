@@ -40,7 +40,7 @@ type Agent struct {
 	nic   *hostnic.NIC
 	arena *frame.Arena
 	slots []slot        // by the low bits of the queue pair's number
-	draws hostnic.Draws // of what others are told
+	draws hostnic.Draws // of numbers and keys that other hosts see
 
 	secret hostnic.Secret // of cookies
 
@@ -137,7 +137,7 @@ func (a *Agent) Advance(now frame.Time) {
 	a.due = frame.Never
 	for i := 0; i < len(a.transfers); i++ {
 		if t := a.transfers[i]; t.due <= now {
-			a.step(now, t)
+			a.stepTransfer(now, t)
 		}
 	}
 	for i := 0; i < len(a.sessions); i++ {
@@ -203,9 +203,9 @@ func (a *Agent) completions(now frame.Time) {
 			case s.qpn != c.QPN:
 			case s.c != nil:
 				s.c.done = append(s.c.done, *c)
-				a.list(s.c)
+				a.addNews(s.c)
 			case s.t != nil:
-				a.completed(now, s.t, c)
+				a.messageDone(now, s.t, c)
 			case s.s != nil:
 				s.s.completed(c)
 			}
@@ -221,19 +221,19 @@ func (a *Agent) datagram(now frame.Time, d *hostnic.Datagram) {
 	}
 	switch m.kind {
 	case request:
-		a.requested(now, d, &m)
+		a.requestArrived(now, d, &m)
 	case closing:
-		a.asked(now, d, &m)
+		a.closeArrived(now, d, &m)
 	default:
 		for _, t := range a.transfers {
 			if t.id == m.id && t.To == d.From {
-				a.answered(now, t, &m)
+				a.transferAnswered(now, t, &m)
 				return
 			}
 		}
 		for _, c := range a.conns {
 			if c.id == m.id && c.To == d.From {
-				a.replied(now, c, &m)
+				a.connAnswered(now, c, &m)
 				return
 			}
 		}

@@ -288,7 +288,7 @@ func TestUnknownRecovery(t *testing.T) {
 	p := newPair(t, nil)
 	p.serve(0)
 	m := message{payload: uint32(p.a[1].cfg.NIC.Payload), recovery: 200}
-	if _, r := p.a[1].open(p.now, &hostnic.Datagram{}, &m); !strings.HasPrefix(r.String(), "it does not know this loss recovery: ") {
+	if _, r := p.a[1].openSession(p.now, &hostnic.Datagram{}, &m); !strings.HasPrefix(r.String(), "it does not know this loss recovery: ") {
 		t.Error(r)
 	}
 }

@@ -38,13 +38,9 @@ type Conn struct {
 	RKey   uint32 // of the region that the passive end offers
 	Size   uint64 // its bytes, 0 none
 
-	id      uint64
-	cookie  uint64 // that the other end wants to see
-	psn     uint32
-	due     frame.Time
-	tries   int
+	handshake
 	listed  bool     // among the News
-	parting bool     // hung up: the other end is to say that it knows
+	parting bool     // hung up: the other end has not answered Close yet
 	session *session // of the passive end
 	done    []hostnic.Completion
 }
@@ -119,8 +115,8 @@ func (a *Agent) Hangup(now frame.Time, c *Conn) {
 	}
 }
 
-// Parting returns how many connections were hung up here whose other end has
-// not yet said that it knows.
+// Parting returns how many connections were hung up here whose other end has not yet
+// answered Close.
 func (a *Agent) Parting() (n int) {
 	for _, c := range a.conns {
 		if c.parting {
@@ -152,12 +148,18 @@ func (c *Conn) Completions() []hostnic.Completion {
 	return done
 }
 
-// list puts c on the list of News.
-func (a *Agent) list(c *Conn) {
+// addNews puts c on the list of News.
+func (a *Agent) addNews(c *Conn) {
 	if !c.listed {
 		c.listed = true
 		a.news = append(a.news, c)
 	}
+}
+
+// opening returns what the queue pair of c is opened with.
+func (c *Conn) opening() *opening {
+	return &opening{to: c.To, service: Memory, class: c.Class, cc: c.CC, newCC: c.New, int: c.INT, recovery: c.Recovery, cap: c.Cap,
+		verbs: patient(c.Verbs), hint: "does a program listen there, or ghost serve?"}
 }
 
 // stepConn does what is due of a connection that was opened here.
@@ -168,51 +170,25 @@ func (a *Agent) stepConn(now frame.Time, c *Conn) {
 			c.parting = false
 			return
 		}
-		a.reply(now, c.To, &message{kind: closing, id: c.id})
+		a.send(now, c.To, &message{kind: closing, id: c.id})
 		c.due = now + retry
 	case c.State == Connecting:
-		a.ask(now, c)
+		if err := a.connect(now, &c.handshake, c.opening(), &c.Local, slot{c: c}); err != nil {
+			a.endConn(now, c, err)
+		}
 	case c.State == Running:
 		if c.tries++; c.tries > keepAlives {
 			a.endConn(now, c, fmt.Errorf("%v has not answered for %v: is it still there?", c.To, (keepAlives*keepAlive).Duration()))
 			return
 		}
-		a.request(now, c)
+		a.sendRequest(now, &c.handshake, c.opening(), c.Local)
 		c.due = now + keepAlive
 	}
 }
 
-// ask resolves the address, opens the queue pair and asks for the other one.
-func (a *Agent) ask(now frame.Time, c *Conn) {
-	if c.Local == 0 {
-		mac, ok, err := a.nic.Resolve(now, c.To)
-		if err == nil && !ok {
-			c.due = now + resolving
-			return
-		}
-		if err == nil {
-			cfg := hostnic.QPConfig{RemoteAddr: c.To, RemoteMAC: mac, Class: c.Class, Transport: *a.cfg.recovery(c.Recovery, c.Cap),
-				CC: c.New, INT: c.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.draws.Next()) & 0xffffff, Verbs: c.verbs()}
-			c.Local, err = a.nic.OpenQP(now, &cfg)
-			c.psn = cfg.InitialPSN
-		}
-		if err != nil {
-			a.endConn(now, c, err)
-			return
-		}
-		a.slots[c.Local&(maxQPs-1)] = slot{qpn: c.Local, c: c}
-	}
-	if c.tries++; c.tries > maxTries {
-		a.endConn(now, c, fmt.Errorf("%v does not answer on UDP port %d: does a program listen there, or ghost serve?", c.To, Port))
-		return
-	}
-	a.request(now, c)
-	c.due = now + retry
-}
-
-func (c *Conn) verbs() *hostnic.VerbsConfig     { return patient(c.Verbs) }
 func (l *Listener) verbs() *hostnic.VerbsConfig { return patient(l.Verbs) }
 
+// patient returns a configuration in which nothing that is left out ends a connection early.
 func patient(v hostnic.VerbsConfig) *hostnic.VerbsConfig {
 	if v.Retries == 0 {
 		v.Retries = memoryRetries
@@ -220,33 +196,25 @@ func patient(v hostnic.VerbsConfig) *hostnic.VerbsConfig {
 	return &v
 }
 
-func (a *Agent) request(now frame.Time, c *Conn) {
-	a.reply(now, c.To, &message{kind: request, service: Memory, recovery: a.cfg.recovery(c.Recovery, 0).Kind().Code, telemetry: uint8(c.INT), class: c.Class,
-		id: c.id, qpn: c.Local, port: a.nic.SourcePort(c.Local), psn: c.psn, payload: uint32(a.cfg.NIC.Payload), cap: c.Cap, bytes: c.cookie, cc: c.CC})
-}
-
-// replied takes in what the passive end sends.
-func (a *Agent) replied(now frame.Time, c *Conn, m *message) {
+// connAnswered takes in what the passive end sends.
+func (a *Agent) connAnswered(now frame.Time, c *Conn, m *message) {
 	switch {
 	case c.parting:
 		if m.kind == closed {
 			c.parting, c.due = false, now
 			a.wakeBy(now)
 		}
-	case c.State == Connecting && m.kind == challenge && m.bytes != c.cookie:
-		c.cookie, c.due = m.bytes, now
-		a.wakeBy(now)
-	case c.State == Connecting && m.kind == reject:
-		a.endConn(now, c, fmt.Errorf("%v refuses: %v", c.To, m.reason))
-	case c.State == Connecting && m.kind == accept && c.Local != 0:
-		if err := a.nic.ConnectQP(now, c.Local, m.qpn); err != nil {
+	case c.State == Connecting:
+		connected, err := a.takeAnswer(now, &c.handshake, c.To, c.Local, m)
+		if err != nil {
 			a.endConn(now, c, err)
 			return
 		}
-		a.nic.SetRemotePort(c.Local, m.port)
-		c.State, c.Remote, c.RKey, c.Size, c.tries, c.due = Running, m.qpn, m.rkey, m.size, 0, now+keepAlive
-		a.wakeBy(c.due)
-		a.list(c)
+		if connected {
+			c.State, c.Remote, c.RKey, c.Size, c.tries, c.due = Running, m.qpn, m.rkey, m.size, 0, now+keepAlive
+			a.wakeBy(c.due)
+			a.addNews(c)
+		}
 	case c.State == Running && m.kind == accept && m.qpn == c.Remote:
 		c.tries = 0
 	case c.State == Running && m.kind == closed:
@@ -266,18 +234,18 @@ func (a *Agent) endConn(now frame.Time, c *Conn, why error) {
 		a.completions(now) // of what was flushed, while it is known whose it is
 		a.slots[c.Local&(maxQPs-1)] = slot{}
 	}
-	a.list(c)
+	a.addNews(c)
 	a.wakeBy(now)
 }
 
-// opened makes the program's end of a session that another host opened.
-func (a *Agent) opened(s *session, m *message) {
+// acceptConn makes the program's end of a session that another host opened.
+func (a *Agent) acceptConn(s *session, m *message) {
 	l := a.listener
 	s.conn = &Conn{To: s.Peer, Class: m.class, CC: m.cc, INT: inband.Mode(m.telemetry), Recovery: transport.ByCode(m.recovery), Cap: m.cap,
 		State: Running, Local: s.QPN, Remote: s.Remote, session: s}
 	l.waiting++
 	a.slots[s.QPN&(maxQPs-1)] = slot{qpn: s.QPN, c: s.conn}
-	a.list(s.conn)
+	a.addNews(s.conn)
 }
 
 // advanceConns does what is due of the connections that were opened here.

@@ -4,9 +4,11 @@
 //
 //	Agent      the node: frames go to the NIC; datagrams and completions come
 //	           from it (agent.go)
-//	Transfer   the active end: resolve, ask, connect, post, close (transfer.go)
+//	handshake  the active end of the connection manager: resolve, ask, connect (handshake.go)
+//	Transfer   opens a queue pair, posts messages, closes it (transfer.go)
+//	Conn       one end of a connection that a program uses (conn.go)
 //	session    the passive end (session.go)
-//	Watch      what acknowledgements told on the way (watch.go)
+//	Watch      what acknowledgements showed on the way (watch.go)
 //
 // # Connection manager
 //
@@ -41,7 +43,7 @@
 // Request and Challenge have the cookie where others have the bytes received.
 //
 // Numbers, keys and cookies are drawn from the seed of the NIC's configuration,
-// which is random in daemons, so that those that a peer is told tell nothing of those
+// which is random in daemons, so that those that a peer sees reveal nothing about those
 // of others (hostnic.Draws). Request and Accept say from which UDP port the frames of
 // their queue pair come: others are none of it, whatever number they name. Who is not
 // on the way between two hosts sees none of this, and can neither open a queue pair in

@@ -29,12 +29,12 @@ func (a *Agent) Reconfigure(now frame.Time, cfg *Config) error {
 var ErrClosing = errors.New("this host is being taken down")
 
 // Shutdown gives up all transfers and ends all sessions, and begins no others:
-// the host is about to be taken down. The other ends are told once.
+// the host is about to be taken down. The other ends get one Close each.
 func (a *Agent) Shutdown(now frame.Time) {
 	a.closing, a.serving = true, nil
 	for _, t := range a.transfers {
 		if t.State != Ended {
-			a.finish(now, t, ErrClosing)
+			a.fail(now, t, ErrClosing)
 		}
 	}
 	a.transfers = nil

@@ -104,32 +104,33 @@ func (a *Agent) find(from netip.Addr, id uint64) *session {
 	return nil
 }
 
-// requested answers a Request.
-func (a *Agent) requested(now frame.Time, d *hostnic.Datagram, m *message) {
+// requestArrived answers a Request.
+func (a *Agent) requestArrived(now frame.Time, d *hostnic.Datagram, m *message) {
 	s := a.find(d.From, m.id)
 	if s == nil && !a.proved(now, d.From, m) {
-		a.reply(now, d.From, &message{kind: challenge, id: m.id, bytes: a.cookie(now, d.From, m.id)})
+		a.send(now, d.From, &message{kind: challenge, id: m.id, bytes: a.cookie(now, d.From, m.id)})
 		return
 	}
 	if s == nil {
 		var why reason
-		if s, why = a.open(now, d, m); why != 0 {
-			a.reply(now, d.From, &message{kind: reject, id: m.id, reason: why})
+		if s, why = a.openSession(now, d, m); why != 0 {
+			a.send(now, d.From, &message{kind: reject, id: m.id, reason: why})
 			return
 		}
 	}
 	s.since = now
-	a.reply(now, d.From, &s.answer)
+	a.send(now, d.From, &s.answer)
 }
 
-func (a *Agent) reply(now frame.Time, to netip.Addr, m *message) {
+// send sends a datagram of the connection manager.
+func (a *Agent) send(now frame.Time, to netip.Addr, m *message) {
 	m.encode(&a.out)
-	// What cannot be sent is asked for again.
+	// The active end sends again what is not answered.
 	_ = a.nic.SendDatagram(now, to, Port, a.out[:])
 }
 
-// open makes a session.
-func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session, reason) {
+// openSession makes a session, or returns why not.
+func (a *Agent) openSession(now frame.Time, d *hostnic.Datagram, m *message) (*session, reason) {
 	l := a.listener
 	if m.service != Memory {
 		l = nil
@@ -145,7 +146,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 		return nil, notServing
 	case int(m.payload) != a.cfg.NIC.Payload:
 		return nil, otherPayload
-	case !a.room(d.From) || len(a.sessions) >= a.cfg.Sessions && !a.forget():
+	case !a.mayOpen(d.From) || len(a.sessions) >= a.cfg.Sessions && !a.forgetClosed():
 		return nil, noRoom
 	case l != nil && l.waiting >= l.Backlog:
 		return nil, noRoom
@@ -190,7 +191,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 	}
 	a.nic.SetRemotePort(s.QPN, m.port)
 	if l != nil {
-		a.opened(s, m)
+		a.acceptConn(s, m)
 	} else {
 		a.slots[s.QPN&(maxQPs-1)] = slot{qpn: s.QPN, s: s}
 	}
@@ -203,9 +204,9 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 	return s, 0
 }
 
-// room reports whether a peer may open another session: it has at most as many
+// mayOpen reports whether a peer may open another session: it has at most as many
 // as are left to all others.
-func (a *Agent) room(peer netip.Addr) bool {
+func (a *Agent) mayOpen(peer netip.Addr) bool {
 	open, its := 0, 0
 	for _, s := range a.sessions {
 		if !s.Closed {
@@ -218,9 +219,9 @@ func (a *Agent) room(peer netip.Addr) bool {
 	return its < a.cfg.Sessions-open
 }
 
-// forget makes room for a session by the closed one that would be forgotten
+// forgetClosed makes room for a session by the closed one that would be forgotten
 // next, if there is one.
-func (a *Agent) forget() bool {
+func (a *Agent) forgetClosed() bool {
 	oldest := -1
 	for i, s := range a.sessions {
 		if s.Closed && (oldest < 0 || s.due < a.sessions[oldest].due) {
@@ -262,14 +263,14 @@ func (s *session) completed(c *hostnic.Completion) {
 	s.Messages, s.Last = s.Messages+1, c.End
 }
 
-// asked answers Close. A session that is not known was closed long ago.
-func (a *Agent) asked(now frame.Time, d *hostnic.Datagram, m *message) {
+// closeArrived answers Close. A session that is not known was closed long ago.
+func (a *Agent) closeArrived(now frame.Time, d *hostnic.Datagram, m *message) {
 	s := a.find(d.From, m.id)
 	switch {
 	case s == nil:
-		a.reply(now, d.From, &message{kind: closed, id: m.id})
+		a.send(now, d.From, &message{kind: closed, id: m.id})
 	case s.Closed:
-		a.reply(now, d.From, &s.answer)
+		a.send(now, d.From, &s.answer)
 	case s.written > 0: // being compared
 	case s.region != nil && min(m.size, s.Size) > 0:
 		// Compare what it wrote, a piece at a time, before the answer.
@@ -293,7 +294,7 @@ func (a *Agent) checkRegion(now frame.Time, s *session) {
 	}
 }
 
-// endSession closes a session and tells the other end what was received.
+// endSession closes a session and reports to the other end what was received.
 func (a *Agent) endSession(now frame.Time, s *session) {
 	if !s.Closed {
 		s.Closed = true
@@ -306,9 +307,10 @@ func (a *Agent) endSession(now frame.Time, s *session) {
 	s.answer = message{kind: closed, id: s.ID, bytes: s.Bytes, messages: s.Messages, corrupt: s.Corrupt}
 	s.due = now + sessionAfter
 	a.wakeBy(s.due)
-	a.reply(now, s.Peer, &s.answer)
+	a.send(now, s.Peer, &s.answer)
 }
 
+// release closes the queue pair of a transfer or a session.
 func (a *Agent) release(now frame.Time, qpn uint32) {
 	a.slots[qpn&(maxQPs-1)] = slot{} // what is flushed is nobody's
 	// It is open: nobody else closes it.

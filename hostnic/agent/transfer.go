@@ -54,14 +54,10 @@ type Transfer struct {
 	Sent hostnic.QPStats
 	Rtx  uint64 // frames sent again
 
-	id       uint64
-	cookie   uint64 // that the other end wants to see
-	due      frame.Time
-	tries    int
+	handshake
 	nextPost frame.Time
 	progress frame.Time
 	rkey     uint32
-	psn      uint32
 	seen     uint64 // acknowledgements and frames so far
 	abort    bool
 }
@@ -93,9 +89,6 @@ func (s State) String() string {
 }
 
 const (
-	retry         = 250 * frame.Millisecond
-	resolving     = 10 * frame.Millisecond // between looks at whether a neighbour has answered
-	maxTries      = 12
 	stall         = 10 * frame.Second // without progress
 	look          = 100 * frame.Millisecond
 	memoryRetries = 100 // timeouts in a row that end an RDMA connection
@@ -137,14 +130,14 @@ func (a *Agent) Abort(now frame.Time, t *Transfer) {
 // Transfers appends the transfers that have not ended.
 func (a *Agent) Transfers(out []*Transfer) []*Transfer { return append(out, a.transfers...) }
 
-// step does what is due.
-func (a *Agent) step(now frame.Time, t *Transfer) {
+// stepTransfer does what is due of a transfer.
+func (a *Agent) stepTransfer(now frame.Time, t *Transfer) {
 	switch {
 	case t.abort:
 		t.abort = false
-		a.finish(now, t, errors.New("it was ended before it was done"))
+		a.fail(now, t, errors.New("it was ended before it was done"))
 	case t.State == Connecting:
-		a.connect(now, t)
+		a.connectTransfer(now, t)
 	case t.State == Running:
 		a.run(now, t)
 	case t.State == Closing:
@@ -152,37 +145,21 @@ func (a *Agent) step(now frame.Time, t *Transfer) {
 	}
 }
 
-// connect resolves the address, opens the queue pair and asks.
-func (a *Agent) connect(now frame.Time, t *Transfer) {
-	if t.Local == 0 {
-		mac, ok, err := a.nic.Resolve(now, t.To)
-		if err == nil && !ok {
-			t.due = now + resolving
-			return
-		}
-		if err == nil {
-			cfg := hostnic.QPConfig{RemoteAddr: t.To, RemoteMAC: mac, Class: t.Class, Transport: *a.cfg.recovery(t.Recovery, t.Cap),
-				CC: t.watched(a), INT: t.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.draws.Next()) & 0xffffff}
-			if t.Service == Memory {
-				cfg.Verbs = &hostnic.VerbsConfig{Retries: memoryRetries}
-			}
-			t.Local, err = a.nic.OpenQP(now, &cfg)
-			t.psn = cfg.InitialPSN
-		}
-		if err != nil {
-			a.finish(now, t, err)
-			return
-		}
-		a.slots[t.Local&(maxQPs-1)] = slot{qpn: t.Local, t: t}
-		t.Asked = now
+// connectTransfer opens the queue pairs.
+func (a *Agent) connectTransfer(now frame.Time, t *Transfer) {
+	o := opening{to: t.To, service: t.Service, class: t.Class, cc: t.CC, newCC: t.watched(a), int: t.INT, recovery: t.Recovery, cap: t.Cap, size: t.Size,
+		hint: "is ghost running there?"}
+	if t.Service == Memory {
+		o.verbs = &hostnic.VerbsConfig{Retries: memoryRetries}
 	}
-	if t.tries++; t.tries > maxTries {
-		a.finish(now, t, fmt.Errorf("%v does not answer on UDP port %d: is ghost running there?", t.To, Port))
+	opened := t.Local != 0
+	if err := a.connect(now, &t.handshake, &o, &t.Local, slot{t: t}); err != nil {
+		a.fail(now, t, err)
 		return
 	}
-	a.reply(now, t.To, &message{kind: request, service: t.Service, recovery: a.cfg.recovery(t.Recovery, 0).Kind().Code, telemetry: uint8(t.INT), class: t.Class,
-		id: t.id, qpn: t.Local, port: a.nic.SourcePort(t.Local), psn: t.psn, payload: uint32(a.cfg.NIC.Payload), cap: t.Cap, size: t.Size, bytes: t.cookie, cc: t.CC})
-	t.due = now + retry
+	if !opened && t.Local != 0 {
+		t.Asked = now
+	}
 }
 
 func (t *Transfer) watched(a *Agent) func(*cc.Env) cc.Algorithm {
@@ -191,26 +168,23 @@ func (t *Transfer) watched(a *Agent) func(*cc.Env) cc.Algorithm {
 	}
 }
 
-// answered takes in an answer of the passive end.
-func (a *Agent) answered(now frame.Time, t *Transfer, m *message) {
+// transferAnswered takes in what the passive end sends.
+func (a *Agent) transferAnswered(now frame.Time, t *Transfer, m *message) {
 	switch {
-	case m.kind == challenge && t.State == Connecting && m.bytes != t.cookie:
-		t.cookie, t.due = m.bytes, now
-		a.wakeBy(now)
-	case m.kind == reject && t.State == Connecting:
-		a.finish(now, t, fmt.Errorf("%v refuses: %v", t.To, m.reason))
-	case m.kind == accept && t.State == Connecting && t.Local != 0:
-		if err := a.nic.ConnectQP(now, t.Local, m.qpn); err != nil {
-			a.finish(now, t, err)
+	case t.State == Connecting:
+		connected, err := a.takeAnswer(now, &t.handshake, t.To, t.Local, m)
+		if err != nil {
+			a.fail(now, t, err)
 			return
 		}
-		a.nic.SetRemotePort(t.Local, m.port)
-		t.State, t.Remote, t.rkey, t.Opened, t.progress = Running, m.qpn, m.rkey, now, now
-		a.run(now, t)
-		a.wakeBy(t.due)
-	case m.kind == closed && t.State == Closing:
+		if connected {
+			t.State, t.Remote, t.rkey, t.Opened, t.progress = Running, m.qpn, m.rkey, now, now
+			a.run(now, t)
+			a.wakeBy(t.due)
+		}
+	case t.State == Closing && m.kind == closed:
 		t.Received = Received{m.bytes, m.messages, m.corrupt}
-		a.end(t, now)
+		a.endTransfer(now, t)
 	}
 }
 
@@ -223,7 +197,7 @@ func (a *Agent) run(now frame.Time, t *Transfer) {
 			break
 		}
 		if err := a.post(now, t); err != nil {
-			a.finish(now, t, err)
+			a.fail(now, t, err)
 			return
 		}
 		t.Posted++
@@ -231,13 +205,13 @@ func (a *Agent) run(now frame.Time, t *Transfer) {
 	}
 	v, err := a.nic.QP(t.Local)
 	if err != nil {
-		a.finish(now, t, err)
+		a.fail(now, t, err)
 		return
 	}
 	if seen := v.Stats.Acks + v.Stats.RxFrames; seen != t.seen || t.Posted == len(t.Samples) {
 		t.seen, t.progress = seen, now
 	} else if now-t.progress >= stall {
-		a.finish(now, t, fmt.Errorf("%v has not answered for %v: is it still there?", t.To, (now-t.progress).Duration().Round(1e8)))
+		a.fail(now, t, fmt.Errorf("%v has not answered for %v: is it still there?", t.To, (now-t.progress).Duration().Round(1e8)))
 	}
 }
 
@@ -249,14 +223,14 @@ func (a *Agent) post(now frame.Time, t *Transfer) error {
 	return a.nic.SendBytes(now, t.Local, t.Data, id)
 }
 
-// completed takes in the end of a message of ours.
-func (a *Agent) completed(now frame.Time, t *Transfer, c *hostnic.Completion) {
+// messageDone takes in the end of a message of ours.
+func (a *Agent) messageDone(now frame.Time, t *Transfer, c *hostnic.Completion) {
 	if t.State != Running || c.Op == hostnic.RecvDone {
 		// The end of a transfer that was given up, or a message of the other end.
 		return
 	}
 	if c.Status != hostnic.StatusOK {
-		a.finish(now, t, fmt.Errorf("message %d: %v", c.ID, statusText(c.Status)))
+		a.fail(now, t, fmt.Errorf("message %d: %v", c.ID, statusText(c.Status)))
 		return
 	}
 	s := Sample{Start: c.Start, End: c.End, RTT: t.Watch.LastRTT}
@@ -291,29 +265,29 @@ func statusText(s hostnic.Status) string {
 func (a *Agent) disconnect(now frame.Time, t *Transfer) {
 	if t.tries++; t.tries > maxTries {
 		t.Err = fmt.Errorf("%v does not say what it received", t.To)
-		a.end(t, now)
+		a.endTransfer(now, t)
 		return
 	}
 	m := message{kind: closing, id: t.id}
 	if t.Service == Memory && t.Verb == hostnic.Write {
 		m.size = t.Size
 	}
-	a.reply(now, t.To, &m)
+	a.send(now, t.To, &m)
 	t.due = now + retry
 }
 
-// finish ends a transfer that failed. The other end is told once; it finds out
-// by itself if that gets lost.
-func (a *Agent) finish(now frame.Time, t *Transfer, err error) {
+// fail ends a transfer that failed. The other end gets one Close; if that is lost it finds
+// out by itself.
+func (a *Agent) fail(now frame.Time, t *Transfer, err error) {
 	t.Err = err
 	if t.Remote != 0 {
-		a.reply(now, t.To, &message{kind: closing, id: t.id})
+		a.send(now, t.To, &message{kind: closing, id: t.id})
 	}
-	a.end(t, now)
+	a.endTransfer(now, t)
 }
 
-// end closes the queue pair and lets go of the transfer.
-func (a *Agent) end(t *Transfer, now frame.Time) {
+// endTransfer closes the queue pair and lets go of the transfer.
+func (a *Agent) endTransfer(now frame.Time, t *Transfer) {
 	if t.Local != 0 {
 		if v, err := a.nic.QP(t.Local); err == nil {
 			t.Sent, t.Rtx = v.Stats, v.Retransmitted

@@ -8,7 +8,7 @@ import (
 	inband "gswitch/int"
 )
 
-// Watch is what the acknowledgements of a queue pair told.
+// Watch is what the acknowledgements of a queue pair showed.
 type Watch struct {
 	RTT     histogram.Buckets // without the time that a frame itself takes on the first link
 	MinRTT  frame.Time

@@ -151,7 +151,7 @@ func (b *Bump) endsOf(c *channel) ends {
 func (b *Bump) askToOpen(now frame.Time, id int) {
 	c := &b.channels[id]
 	t := &b.cfg.Transport
-	b.answer(now, b.endsOf(c), &message{kind: open, to: b.peers[c.peer].incarnation, id: c.id, qpn: c.qpn, port: b.nic.SourcePort(c.qpn), psn: c.psn, proto: c.key.proto, host: c.key.host,
+	b.send(now, b.endsOf(c), &message{kind: open, to: b.peers[c.peer].incarnation, id: c.id, qpn: c.qpn, port: b.nic.SourcePort(c.qpn), psn: c.psn, proto: c.key.proto, host: c.key.host,
 		lport: uint16(c.key.ports >> 16), rport: uint16(c.key.ports), packet: uint32(c.packet), cap: t.Cap, recovery: t.Kind().Code,
 		telemetry: uint8(c.rule.Telemetry), class: c.rule.Class, cc: c.rule.CC})
 	c.due = now + openAgain<<c.tries
@@ -180,12 +180,12 @@ func (b *Bump) asksToOpen(now frame.Time, i int, k *key, at ends, m *message) {
 	if id < 0 {
 		var why uint8
 		if id, why = b.takeChannel(now, i, k, at, m); why != 0 {
-			b.answer(now, at, &message{kind: refuse, to: m.from, id: m.id, peer: m.qpn, reason: why})
+			b.send(now, at, &message{kind: refuse, to: m.from, id: m.id, peer: m.qpn, reason: why})
 			return
 		}
 	}
 	c := &b.channels[id]
-	b.answer(now, at, &message{kind: accept, to: m.from, id: m.id, peer: m.qpn, qpn: c.qpn, port: b.nic.SourcePort(c.qpn), packet: uint32(c.packet)})
+	b.send(now, at, &message{kind: accept, to: m.from, id: m.id, peer: m.qpn, qpn: c.qpn, port: b.nic.SourcePort(c.qpn), packet: uint32(c.packet)})
 }
 
 // takeChannel makes the passive end of a channel.
@@ -289,7 +289,7 @@ func (b *Bump) asksToClose(now frame.Time, i int, at ends, m *message) {
 			b.dropChannel(now, id)
 		}
 	}
-	b.answer(now, at, &message{kind: say, to: m.from, id: m.id, peer: m.qpn, qpn: m.peer})
+	b.send(now, at, &message{kind: say, to: m.from, id: m.id, peer: m.qpn, qpn: m.peer})
 }
 
 func (b *Bump) closeAnswered(now frame.Time, i int, m *message) {
@@ -361,7 +361,7 @@ func (b *Bump) askAgainAbout(now frame.Time, id int) {
 
 func (b *Bump) askToClose(now frame.Time, id int) {
 	c := &b.channels[id]
-	b.answer(now, b.endsOf(c), &message{kind: closing, to: b.peers[c.peer].incarnation, id: c.id, qpn: c.qpn, peer: c.remote})
+	b.send(now, b.endsOf(c), &message{kind: closing, to: b.peers[c.peer].incarnation, id: c.id, qpn: c.qpn, peer: c.remote})
 	c.state, c.due = ending, now+closeAgain
 	c.tries++
 	b.wakeBy(c.due)
@@ -383,7 +383,7 @@ func (b *Bump) lookAt(now frame.Time, id int) {
 		b.dropPeer(now, i)
 		p := &b.peers[i]
 		p.state, p.tries = asked, 0
-		b.ask(now, i)
+		b.sendHello(now, i)
 	case v.Messages > 0:
 	case c.active && idle >= b.cfg.Idle:
 		b.askToClose(now, id)

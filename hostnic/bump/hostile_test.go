@@ -298,17 +298,17 @@ func TestPeersAreToldApart(t *testing.T) {
 		if m.peer = c.remote; m.kind == closing {
 			m.peer = c.qpn
 		}
-		ours.say(g.now, 0, &c.key, at, &m)
+		ours.takeMessage(g.now, 0, &c.key, at, &m)
 	}
 	// Who is told the right ones and does not see the frames knows neither the
 	// channel's number nor its port.
 	m.from, m.to, m.kind, m.peer, m.port = ours.peers[0].incarnation, ours.incarnation(at.remote), reset, c.remote, m.port^1
-	ours.say(g.now, 0, &c.key, at, &m)
+	ours.takeMessage(g.now, 0, &c.key, at, &m)
 	if now := ours.channels[id]; now.id != c.id || now.state != opened || ours.count.Closed != before.Closed || ours.count.Opened != before.Opened || ours.count.Stale != before.Stale+4 {
 		t.Errorf("the channel is %v; %+v", now.state, ours.count)
 	}
 	if m.port ^= 1; ours.channels[id].id == c.id {
-		if ours.say(g.now, 0, &c.key, at, &m); ours.count.Closed != before.Closed+1 {
+		if ours.takeMessage(g.now, 0, &c.key, at, &m); ours.count.Closed != before.Closed+1 {
 			t.Error("a reset of the peer itself, by what its frames have, is not taken")
 		}
 	}

@@ -49,7 +49,7 @@ func (b *Bump) channelFrame(now frame.Time, r frame.Ref, m *frame.Meta, p []byte
 	if id < 0 {
 		if h.Opcode() == wire.RCSendOnly && b.resets.take(now) {
 			b.count.ResetsSent++
-			b.answer(now, endsOf(m, p), &message{kind: reset, peer: h.DestQP(), port: m.SrcPort})
+			b.send(now, endsOf(m, p), &message{kind: reset, peer: h.DestQP(), port: m.SrcPort})
 		}
 		b.drop(r, frame.QPStale)
 		return
@@ -141,7 +141,7 @@ func (b *Bump) unreachable(now frame.Time, m *frame.Meta, p []byte, sent bool) b
 		return false
 	case exchange && b.said(id, udp) || b.channelSent(id, udp):
 		b.count.Refusals++
-		b.deny(now, id)
+		b.markAbsent(now, id)
 		return true
 	case exchange:
 		b.count.Stale++

@@ -60,8 +60,7 @@ func endsOf(m *frame.Meta, p []byte) ends {
 }
 
 // incarnation is the number by which a peer knows this start of ours from those
-// before. Each is told another one: what one of them is told is no use in the name of
-// another.
+// before. Each peer gets another one, so that none can act in the name of another.
 func (b *Bump) incarnation(to netip.Addr) uint64 {
 	ip := to.As16()
 	return b.starts.Of(be.Uint64(ip[:]), be.Uint64(ip[8:])) | 1
@@ -92,14 +91,14 @@ func (b *Bump) peerOf(now frame.Time, k *key, mac wire.MAC) int {
 			return -1
 		}
 		b.peers[i].ends = ends{k.local(), k.remote(), mac}
-		b.ask(now, i)
+		b.sendHello(now, i)
 		return i
 	}
 	p := &b.peers[i]
 	p.last = now
 	if p.state == absent && now >= p.due {
 		p.state, p.tries, p.ends = asked, 0, ends{k.local(), k.remote(), mac}
-		b.ask(now, i)
+		b.sendHello(now, i)
 	}
 	return i
 }
@@ -126,8 +125,8 @@ func (b *Bump) newPeer(now frame.Time, k key) int {
 	return i
 }
 
-// ask sends a Hello.
-func (b *Bump) ask(now frame.Time, i int) {
+// sendHello asks a peer who it is.
+func (b *Bump) sendHello(now frame.Time, i int) {
 	p := &b.peers[i]
 	if p.number == 0 {
 		p.number = b.draws.Next() | 1
@@ -136,7 +135,7 @@ func (b *Bump) ask(now frame.Time, i int) {
 	p.due = now + askAgain
 	b.wakeBy(p.due)
 	b.count.Asked++
-	b.answer(now, p.ends, &message{kind: hello, to: p.incarnation, nonce: p.number})
+	b.send(now, p.ends, &message{kind: hello, to: p.incarnation, nonce: p.number})
 }
 
 // contradicts asks a peer whose datagrams do not fit what is known of it.
@@ -150,11 +149,11 @@ func (b *Bump) contradicts(now frame.Time, i int, at ends) {
 		p.ends = at
 	}
 	p.tries = 0
-	b.ask(now, i)
+	b.sendHello(now, i)
 }
 
-// deny notes that a host has no bump, or no longer.
-func (b *Bump) deny(now frame.Time, i int) {
+// markAbsent notes that a host has no bump, or no longer.
+func (b *Bump) markAbsent(now frame.Time, i int) {
 	b.dropPeer(now, i)
 	p := &b.peers[i]
 	p.state, p.number, p.due = absent, 0, now+askLater
@@ -180,7 +179,7 @@ func (b *Bump) advancePeers(now frame.Time) {
 		if p.due <= now {
 			switch {
 			case p.tries < askTries:
-				b.ask(now, i)
+				b.sendHello(now, i)
 			case p.state == known: // it was asked because of a contradiction
 				p.number, p.due = 0, frame.Never
 				continue
@@ -188,7 +187,7 @@ func (b *Bump) advancePeers(now frame.Time) {
 				p.state, p.number, p.due = absent, 0, now
 				continue
 			default:
-				b.deny(now, i)
+				b.markAbsent(now, i)
 				continue
 			}
 		}
@@ -221,11 +220,11 @@ func (b *Bump) datagram(now frame.Time, fm *frame.Meta, p []byte) {
 		}
 		b.peers[i].ends = at
 	}
-	b.say(now, i, &k, at, &m)
+	b.takeMessage(now, i, &k, at, &m)
 }
 
-// say acts on a datagram of a peer.
-func (b *Bump) say(now frame.Time, i int, k *key, at ends, m *message) {
+// takeMessage acts on a datagram of a peer.
+func (b *Bump) takeMessage(now frame.Time, i int, k *key, at ends, m *message) {
 	p := &b.peers[i]
 	switch m.kind {
 	case hello:
@@ -233,7 +232,7 @@ func (b *Bump) say(now frame.Time, i int, k *key, at ends, m *message) {
 			p.number, p.tries, p.due = b.draws.Next()|1, asksItself, now+askAgain
 			b.wakeBy(p.due)
 		}
-		b.answer(now, at, &message{kind: welcome, to: m.from, nonce: p.number, echo: m.nonce})
+		b.send(now, at, &message{kind: welcome, to: m.from, nonce: p.number, echo: m.nonce})
 		return
 	case welcome:
 		if p.number == 0 || m.echo != p.number {
@@ -241,7 +240,7 @@ func (b *Bump) say(now frame.Time, i int, k *key, at ends, m *message) {
 			return
 		}
 		b.adopt(now, i, m.from, at)
-		b.answer(now, at, &message{kind: confirm, to: m.from, echo: m.nonce})
+		b.send(now, at, &message{kind: confirm, to: m.from, echo: m.nonce})
 		return
 	case confirm:
 		if p.number == 0 || m.echo != p.number || m.to != b.incarnation(at.remote) {
@@ -283,9 +282,9 @@ func checksumOK(m *frame.Meta, p []byte, size int) bool {
 	return wire.UDP(udp).Checksum() != 0 && wire.SegmentChecksum(wire.PseudoSum4(ip.Src(), ip.Dst(), wire.ProtoUDP, size), udp) == 0
 }
 
-// answer sends a datagram. One for which there is no chunk is lost like one on
-// the way: it is asked for again.
-func (b *Bump) answer(now frame.Time, at ends, m *message) {
+// send sends a datagram. One for which there is no chunk is lost like one on the
+// way: whoever waits for an answer asks again.
+func (b *Bump) send(now frame.Time, at ends, m *message) {
 	r := b.pool.Alloc()
 	if r == frame.Nil {
 		b.count.Drops[frame.ArenaExhausted]++

@@ -10,17 +10,17 @@ import (
 // worth looking for them: some 100 KB.
 const spareSets = 64
 
-// sweepSets gives up sets of next hops that no route leads to, when there are
+// dropUnusedSets drops the sets of next hops that no route leads to, when there are
 // enough sets that they may be the greater part. A controller that changes
 // weights makes a set with each change; this keeps them below twice those in
-// use and spareSets, at a cost per change that does not hang on their number.
+// use and spareSets, at a cost per change that does not depend on their number.
 //
 // What is left gets new numbers, which hold in this program: workers that still
 // forward by an older one read slices of theirs, which are copied here and not
 // changed, and go with the last worker that leaves it.
-func (p *Program) sweepSets() {
+func (p *Program) dropUnusedSets() {
 	rt := &p.routing
-	if len(rt.groups) < rt.sweepAt {
+	if len(rt.groups) < rt.cleanAt {
 		return
 	}
 	used, live := make([]bool, len(rt.groups)), 0
@@ -30,7 +30,7 @@ func (p *Program) sweepSets() {
 			live++
 		}
 	}
-	rt.sweepAt = 2*live + spareSets
+	rt.cleanAt = 2*live + spareSets
 	if live == len(rt.groups) {
 		return
 	}

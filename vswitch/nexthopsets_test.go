@@ -30,7 +30,7 @@ func flowTo(n int, flow uint16) []byte {
 }
 
 // A controller changes weights 100,000 times: sets of next hops that no route
-// uses any more are err-disabled, frames of its route go by those next hops, those
+// uses any more are dropped, frames of its route go by those next hops, those
 // of other routes where they always went, and each route counts under its id.
 func TestWeightsChangeForever(t *testing.T) {
 	for _, workers := range []int{1, 2} {
@@ -135,7 +135,7 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// What is left after a sweep chooses as before, in every way there is, and
+// What is left after unused sets were dropped chooses as before, in every way there is, and
 // routes that were deleted meanwhile come back with other next hops.
 func TestSweepKeepsChoices(t *testing.T) {
 	for kind := range pipeline.NumChoosers {
@@ -143,14 +143,14 @@ func TestSweepKeepsChoices(t *testing.T) {
 		cfg.Routes = []Route{weighted(1, 0, 1, 2), weighted(2, 0x010003, 2, 3, 4)}
 		r := newRig(t, cfg)
 		before := r.ways(2)
-		sweeps := 0
-		for change := 1; sweeps < 3; change++ {
+		cleanings := 0
+		for change := 1; cleanings < 3; change++ {
 			was := len(r.sw.Program().routing.groups)
 			if err := r.sw.SetRoute(weighted(1, change, 1, 2)); err != nil {
 				t.Fatal(err)
 			}
 			if len(r.sw.Program().routing.groups) < was {
-				sweeps++
+				cleanings++
 			}
 			if change == 10 {
 				if err := r.sw.DeleteRoute(netip.MustParsePrefix("20.1.0.0/16")); err != nil {
