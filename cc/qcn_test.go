@@ -13,7 +13,7 @@ func TestQCNStory(t *testing.T) {
 	q := build(t, &env, "qcn").(*qcn)
 	const ms = frame.Millisecond
 	now := frame.Time(0)
-	tell := func(fb uint8) func() { return func() { q.OnQuantized(now, fb) } }
+	notice := func(fb uint8) func() { return func() { q.OnQuantized(now, fb) } }
 	send := func(bytes uint32) func() { return func() { q.OnSend(now, bytes) } }
 	wait := func(d frame.Time) func() { return func() { now += d; q.OnTimer(now) } }
 	for i, s := range []struct {
@@ -23,12 +23,12 @@ func TestQCNStory(t *testing.T) {
 		time   int
 	}{
 		{send(1_000_000), 10000, 10000, 0, 0}, // without a limiter nothing counts
-		{tell(64 / 4), 8750, 10000, 0, 0},     // 16/128 less
-		{tell(63), 4443.359375, 10000, 0, 0},  // 65/128 of it; the target stays
-		{tell(63), 2256.393433, 10000, 0, 0},
+		{notice(64 / 4), 8750, 10000, 0, 0},     // 16/128 less
+		{notice(63), 4443.359375, 10000, 0, 0},  // 65/128 of it; the target stays
+		{notice(63), 2256.393433, 10000, 0, 0},
 		{send(149_999), 2256.393433, 10000, 0, 0},
 		{send(1), 6128.196716, 10000, 1, 0}, // fast recovery
-		{tell(1), 6080.320180, 6128.196716, 0, 0},
+		{notice(1), 6080.320180, 6128.196716, 0, 0},
 		{send(450_000), 6122.212150, 6128.196716, 3, 0},
 		{wait(15 * ms), 6125.204433, 6128.196716, 3, 1},
 		{send(300_000), 6127.448646, 6128.196716, 5, 1},

@@ -15,7 +15,7 @@ func TestRoCCStory(t *testing.T) {
 	r := build(t, &env, "rocc").(*rocc)
 	const a, b = 1, 2
 	us := frame.Microsecond
-	tell := func(at frame.Time, point uint64, rate float64) func() (frame.Time, string) {
+	notice := func(at frame.Time, point uint64, rate float64) func() (frame.Time, string) {
 		return func() (frame.Time, string) {
 			r.OnFairRate(at*us, point, uint32(at), rate*1e6, 40*us)
 			return at, "told"
@@ -35,17 +35,17 @@ func TestRoCCStory(t *testing.T) {
 		rate  float64 // of the limiter, Mb/s
 		point uint64
 	}{
-		{tell(0, a, 4000), 4000, a},
-		{tell(40, a, 4100), 4100, a},  // the same point may raise it
-		{tell(50, b, 9000), 4100, a},  // another one not
-		{tell(60, b, 3000), 3000, b},  // but lower it
-		{tell(80, a, 4200), 3000, b},  //
-		{tell(120, a, 3000), 3000, a}, // an equal rate is taken
-		{tell(130, b, 9000), 3000, a}, // what is not obeyed does not put recovery off
+		{notice(0, a, 4000), 4000, a},
+		{notice(40, a, 4100), 4100, a},  // the same point may raise it
+		{notice(50, b, 9000), 4100, a},  // another one not
+		{notice(60, b, 3000), 3000, b},  // but lower it
+		{notice(80, a, 4200), 3000, b},  //
+		{notice(120, a, 3000), 3000, a}, // an equal rate is taken
+		{notice(130, b, 9000), 3000, a}, // what is not obeyed does not put recovery off
 		{wait(520), 6000, a},          // 400 us after the last one that was obeyed
 		{wait(920), 12000, a},         //
 		{wait(1320), 24000, a},        //
-		{tell(1400, b, 10000), 10000, b},
+		{notice(1400, b, 10000), 10000, b},
 		{wait(1800), 20000, b},
 		{wait(2200), 40000, b}, // the line rate is not above itself
 		{wait(2600), 80000, b},
@@ -154,11 +154,11 @@ func TestRoCCProperties(t *testing.T) {
 			if most := last * math.Pow(2, math.Ceil(float64(gap)/400e3)); r.Rate() > most {
 				rt.Fatalf("from %.0f to %.0f bit/s in %d ns of silence", last, r.Rate(), gap)
 			}
-			point, told := uint64(rapid.IntRange(1, 3).Draw(rt, "point")), rapid.Float64Range(1e8, 60e9).Draw(rt, "told")
-			r.OnFairRate(now, point, update, told, 40_000)
-			twin.OnFairRate(now, point, update, told, 40_000)
-			if r.Rate() > told {
-				rt.Fatalf("%.0f bit/s when %.0f are fair", r.Rate(), told)
+			point, notified := uint64(rapid.IntRange(1, 3).Draw(rt, "point")), rapid.Float64Range(1e8, 60e9).Draw(rt, "told")
+			r.OnFairRate(now, point, update, notified, 40_000)
+			twin.OnFairRate(now, point, update, notified, 40_000)
+			if r.Rate() > notified {
+				rt.Fatalf("%.0f bit/s when %.0f are fair", r.Rate(), notified)
 			}
 			if r.Rate() != twin.Rate() || r.Timer() != twin.Timer() {
 				rt.Fatalf("two that were told the same have %.0f and %.0f bit/s", r.Rate(), twin.Rate())
@@ -248,14 +248,14 @@ func TestRoCCForgedNotices(t *testing.T) {
 				t.Fatalf("at %g bit/s a notice leaves %g bit/s", line, r.Rate())
 			}
 		}
-		told := now
+		notified := now
 		for r.limited {
 			now = r.Timer()
 			r.OnTimer(now)
 		}
 		// Fifteen doublings.
-		if most := 15 * 2 * frame.Second; now-told > most || line >= 100e9 && now-told > 500*frame.Millisecond {
-			t.Errorf("at %g bit/s it is held back for %v", line, (now - told).Duration())
+		if most := 15 * 2 * frame.Second; now-notified > most || line >= 100e9 && now-notified > 500*frame.Millisecond {
+			t.Errorf("at %g bit/s it is held back for %v", line, (now - notified).Duration())
 		}
 	}
 }

@@ -89,7 +89,7 @@ func words(command string) (out []string) {
 	return out
 }
 
-// Every command that a page tells to type is one: the verb is there, its flags
+// Every command that a page shows is one: the verb is there, its flags
 // are, it takes so many arguments, and files of the project are where it says.
 func TestCommandsOfDocuments(t *testing.T) {
 	tried, roots := map[string]int{}, map[string]*cobra.Command{}

@@ -230,7 +230,7 @@ func TestOneEndStalls(t *testing.T) {
 }
 
 // The collector was away for an hour, before anything came or in the middle. The ends of a
-// link find it again one after the other, and one of them has told all that it had when the
+// link find it again one after the other, and one of them has reported all that it had when the
 // other one comes: every loss is named all the same.
 func TestBacklogOfOneEndFirst(t *testing.T) {
 	for _, cut := range []time.Duration{0, 600 * time.Millisecond} {

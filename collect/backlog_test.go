@@ -118,7 +118,7 @@ func TestAnHourOfBacklog(t *testing.T) {
 			t.Fatalf("%d losses are named, of %d", n, lost)
 		}
 	}
-	for ; ; time.Sleep(50 * time.Millisecond) { // which is told once a second
+	for ; ; time.Sleep(50 * time.Millisecond) { // which is reported once a second
 		n := uint64(counter(t, reg, "gcollect_analysed_reports_total", "lossradar"))
 		if n == made[0]+made[1] {
 			break

@@ -47,7 +47,7 @@ func (a *Analysis) addEarly(l *link, d *lossradar.Report) {
 	e.Add(d.To, d)
 }
 
-// judgeEarly tells of the batches that both ends of a link have reported.
+// judgeEarly judges the batches that both ends of a link have reported.
 func (a *Analysis) judgeEarly(l *link) {
 	e := l.early
 	if e == nil || l.from == nil || l.to == nil {
@@ -57,7 +57,7 @@ func (a *Analysis) judgeEarly(l *link) {
 	for _, o := range e.Advance(min(l.from.reportedTo, l.to.reportedTo)) {
 		lost := o.Net + int64(len(o.Extra))
 		if o.Unknown || lost <= 0 || o.Revision > 0 {
-			continue // packets that come later are left out where the cause is told
+			continue // packets that come later are left out where the cause is reported
 		}
 		event := Event{Kind: Lossy, What: "lost", Where: l.name, At: wall(o.From), Until: wall(o.To), Packets: uint64(lost)}
 		event.name(l.name, o.From)

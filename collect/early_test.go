@@ -18,7 +18,7 @@ func TestLossyAtOnce(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		a := NewAnalysis(line(t))
 		x, y := newExporter("s1", 1, start), newExporter("s2", 1, start)
-		sent, lost, told, named := 0, 0, uint64(0), uint64(0)
+		sent, lost, reported, named := 0, 0, uint64(0), uint64(0)
 		var slowest, latest time.Duration // of a link after the batch; of a cause after the packet
 		for ms := range over {
 			now, at := frame.Time(ms)*frame.Millisecond, start.Add(time.Duration(ms)*time.Millisecond)
@@ -40,7 +40,7 @@ func TestLossyAtOnce(t *testing.T) {
 					}
 					switch e.Kind {
 					case Lossy:
-						told += e.Packets
+						reported += e.Packets
 						slowest = max(slowest, e.Known.Sub(e.Until))
 					case Loss:
 						named += e.Packets
@@ -74,8 +74,8 @@ func TestLossyAtOnce(t *testing.T) {
 		if slowest > want || slowest == 0 {
 			t.Errorf("dead %v: a link is named %v after a batch, want %v", dead, slowest, want)
 		}
-		if latest < 100*time.Millisecond || lost == 0 || int(told) != lost || int(named) > lost {
-			t.Errorf("of %d packets %d are told at once, %d later, by %v", lost, told, named, latest)
+		if latest < 100*time.Millisecond || lost == 0 || int(reported) != lost || int(named) > lost {
+			t.Errorf("of %d packets %d are reported at once, %d later, by %v", lost, reported, named, latest)
 		}
 	}
 }

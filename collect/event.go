@@ -32,12 +32,12 @@ type Event struct {
 	Until time.Time `json:"until"`          // of the last one; lossy: when the batch was over
 	Known time.Time `json:"known,omitzero"` // when the collector had the report that says so
 	// What is the cause of a loss (congestion, blackhole, random, loop, unknown), lost of a lossy link, what
-	// became of a traced packet (dropped, lost, looped), what a neighbour was told
+	// became of a traced packet (dropped, lost, looped), what a neighbour was asked
 	// (pause, resume), or what became of a flow (loss, blackhole, loop).
 	What   string `json:"what"`
 	Where  string `json:"where"`            // loss, lossy: link; trace: switch that dropped it, or was the last to see it; pause: who pauses; flow: link, or switch whose tables drop it or where the loop begins
 	Toward string `json:"toward,omitempty"` // trace: who should have seen it next; pause: who is paused
-	Reason string `json:"reason,omitempty"` // trace: of a drop, as the switch tells it; flow: the flow, of IPv6 with hashes of its addresses
+	Reason string `json:"reason,omitempty"` // trace: of a drop, as the switch reports it; flow: the flow, of IPv6 with hashes of its addresses
 	Path   string `json:"path,omitempty"`   // trace: switches, in order; flow: those of a loop
 
 	Src      netip.Addr `json:"src,omitzero"`

@@ -81,7 +81,7 @@ func (w *waitingReport) cost() int { return flowCost * len(w.body) }
 // reporter is a worker of a switch.
 type reporter struct{ sw, shard int }
 
-// told is how far its reports are.
+// reportedTo is how far its reports are.
 type reported struct {
 	slot     uint64
 	lastSeen time.Time
@@ -244,7 +244,7 @@ func (a *Analysis) judgeSlots() {
 	}
 }
 
-// told is the last slot that every worker that is heard has reported.
+// reportedTo is the last slot that every worker that is heard has reported.
 func (s *slots) reportedTo(now time.Time) uint64 {
 	until := ^uint64(0)
 	for k, t := range s.reporters {
@@ -307,7 +307,7 @@ func (a *Analysis) watch(s *slots, slot *flowradar.Slot) {
 			w = flowradar.NewLooseWatcher(s.ports, apart)
 			s.watchers[first] = w
 		} else if slot.Number > s.noted+1 {
-			// Of the slots between nobody has told.
+			// Of the slots between nobody has reported.
 			w.Note(slot.From, &flowradar.Slot{Number: slot.Number - 1, From: slot.From - s.length, To: slot.From, Switches: make([]flowradar.SwitchSlot, len(s.names))})
 		}
 		for _, f := range w.Note(slot.To, slot) {

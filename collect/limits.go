@@ -102,7 +102,7 @@ func (s *Store) Limits(ctx context.Context) ([]*api.Limit, error) {
 // limitsSubject is where collectors are asked what is bounded.
 const limitsSubject = "gswitch.limits"
 
-// AnswerLimits tells those who ask by the server or cluster, until ctx ends.
+// AnswerLimits answers requests by the server or cluster, until ctx ends.
 func (s *Store) AnswerLimits(ctx context.Context, take func(context.Context) (*api.Limits, error)) error {
 	sub, err := s.nc.Subscribe(limitsSubject, func(m *nats.Msg) {
 		ctx, cancel := context.WithTimeout(ctx, askWait)
@@ -122,7 +122,7 @@ func (s *Store) AnswerLimits(ctx context.Context, take func(context.Context) (*a
 	return ignore(sub.Unsubscribe(), nats.ErrConnectionClosed)
 }
 
-// askWait is how long collectors may take to tell.
+// askWait is how long collectors may take to answer.
 const askWait = 2 * time.Second
 
 // AskLimits asks all collectors that live.

@@ -300,7 +300,7 @@ func (a *Analysis) judgeLink(l *link) {
 	}
 }
 
-// alive tells the collector which ends have reported all up to an instant, so that
+// alive informs the collector which ends have reported all up to an instant, so that
 // their silence about a batch means that they counted nothing.
 func (l *link) alive(now time.Time, at frame.Time) {
 	if l.collect == nil {
@@ -327,7 +327,7 @@ func (l *link) shards() (w [2]int) {
 }
 
 // begin makes a collector for digests of a shape and a period, which the digests of
-// the entrance tell.
+// the entrance show.
 func (l *link) begin(a *Analysis, d *lossradar.Report) bool {
 	timing := lossradar.Timing{Period: l.period, Timeout: 2 * l.period}
 	if l.period > longestBatch || timing.Validate() != nil {

@@ -21,7 +21,7 @@ const (
 	// dead is how long a collector must be silent before others take its lanes.
 	dead = 5 * time.Second
 	// quiet is how long no message comes before one says that time goes on; onward is
-	// until when that is told after the last report.
+	// until when that is reported after the last report.
 	idleWait = 250 * time.Millisecond
 	onward   = reportTimeout + 5*time.Second
 	// remembered is for how long it is known what an exporter sent that is gone.
@@ -339,7 +339,7 @@ func (r *run) see(m *message, at time.Time) {
 	}
 }
 
-// onward tells in the lane that time goes on, while something may wait for that.
+// onward notes in the lane that time goes on, while something may wait for that.
 func (r *run) onward(ctx context.Context) error {
 	if r.lastReal.IsZero() || r.last.Sub(r.lastReal) > onward {
 		return nil

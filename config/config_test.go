@@ -57,7 +57,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// isText tells types that a document writes as one value.
+// isText reports whether a document writes a type as one value.
 func isText(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }

@@ -23,7 +23,7 @@ type Remote struct {
 	CA    string `yaml:"ca" doc:"File with certificates (PEM): clients with a certificate signed by one of them may use the API without a token."`
 }
 
-// problems tells fail what is wrong with a control section.
+// problems reports to fail what is wrong with a control section.
 func (c *Control) problems(fail func(key, format string, args ...any)) {
 	if s := c.Socket; s != "" && !filepath.IsAbs(s) {
 		fail("control.socket", "%q is not an absolute path", s)

@@ -13,7 +13,7 @@ type Export struct {
 	Memory units.Size `yaml:"memory" range:"65536,17179869184" default:"64MiB" doc:"Most that reports take which the collector has not acknowledged. What does not fit is counted as lost."`
 }
 
-// problems tells fail what is wrong with an export section.
+// problems reports to fail what is wrong with an export section.
 func (e *Export) problems(fail func(key, format string, args ...any)) {
 	if e == nil || e.To == "" {
 		return

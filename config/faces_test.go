@@ -9,7 +9,7 @@ import (
 )
 
 // Ports face hosts unless they cannot: a storm of pauses is ended there, and
-// what only switches tell is not taken from them.
+// what only switches send is not taken from them.
 func TestFaces(t *testing.T) {
 	c, err := Parse("x.yaml", []byte(`version: 1
 switches:

@@ -49,7 +49,7 @@ func (switchFeatures) Kinds() []section.Kind {
 }
 
 // wholeOptions returns what a switch has of features, of a document with its
-// defaults, besides what cfg has already. refused is told what is wrong, if
+// defaults, besides what cfg has already. refused is called with what is wrong, if
 // anything.
 func (s *Switch) wholeOptions(cfg *vswitch.Config, refused func(key string, err error)) vswitch.Options {
 	o := cfg.Options
@@ -325,7 +325,7 @@ func (p *Port) worker(i, workers int) int {
 // noticeCode is the code point of notices, CS7.
 const noticeCode = 56
 
-// noticesPass refuses that what congestion points tell could be paused.
+// noticesPass refuses that notices of congestion points could be paused.
 func (d decoder) noticesPass(s *Switch, path, notices string) {
 	class, ok := s.Classes.DSCP[noticeCode]
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"gswitch/frame"
 )
 
-// Headroom and what it stands for are told port by port, alike ones together.
+// Headroom and what it stands for are reported port by port, alike ones together.
 func TestReserves(t *testing.T) {
 	read := func(text string) []Reserved {
 		t.Helper()

@@ -136,7 +136,7 @@ func (h *Host) validate(s *section.Section, prefix string) {
 const maxMark units.Size = 1 << 30
 
 // NeedsTelemetry refuses a congestion control that reads telemetry without a
-// format that tells the rate of links.
+// format that carries the rate of links.
 func NeedsTelemetry(algorithm, format string) error {
 	in, _ := cc.Lookup(algorithm)
 	if in.Needs != feature.Telemetry || format == inband.HPCC.String() || format == inband.HPCCGrow.String() {

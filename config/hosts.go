@@ -50,7 +50,7 @@ type HostControl struct {
 	API    *Remote  `yaml:"api" doc:"What opens the API at the TCP address, too. The API is at the socket only if left out."`
 }
 
-// HostSocketDir is where hosts put their sockets if they are not told.
+// HostSocketDir is where hosts put their sockets unless the configuration says where.
 const HostSocketDir = "/run/ghost"
 
 // LoadHosts reads and checks the document in a file.
@@ -152,7 +152,7 @@ func (c *Hosts) complete(s *section.Section, list bool) {
 	}
 }
 
-// DefaultSocket returns where the daemon listens if it is not told.
+// DefaultSocket returns where the daemon listens unless the document says so.
 func (c *Hosts) DefaultSocket() string { return HostSocketDir + "/" + c.Hosts[0].Name + ".sock" }
 
 // Find returns the host of a name, nil if there is none.

@@ -70,13 +70,13 @@ func (s *Switch) resolve(index, workers int) {
 	}
 }
 
-// Identity tells the port from the others of its switch.
+// Identity is what distinguishes the port from the others of its switch.
 func (p *Port) Identity() string { return p.name() }
 
-// Identity tells the rule from the others of its list.
+// Identity is what distinguishes the rule from the others of its list.
 func (r *Rule) Identity() string { return strconv.Itoa(r.Seq) }
 
-// Identity tells the entry from the others.
+// Identity is what distinguishes the entry from the others.
 func (m *StaticMAC) Identity() string { return fmt.Sprintf("%s/%d", m.MAC, m.VLAN) }
 
 // face says what the neighbour of a port is, and watches a host that may pause.

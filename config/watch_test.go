@@ -30,7 +30,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// What is wrong is told at its line, once, also beside other mistakes.
+// What is wrong is reported at its line, once, also beside other mistakes.
 func TestWatchErrors(t *testing.T) {
 	for _, c := range []struct{ watch, rest, want string }{
 		{"{name: e, port: x, everflow: {}}", "", "switches[0].watch.sessions[0].port: there is no port \"x\""},

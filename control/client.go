@@ -19,7 +19,7 @@ import (
 	"gswitch/control/api"
 )
 
-// SocketDir is where daemons put their sockets if they are not told.
+// SocketDir is where daemons put their sockets unless the configuration says where.
 const SocketDir = "/run/gswitch"
 
 // FabricSockets are where the switches of gfabric listen.
@@ -129,7 +129,7 @@ func notAllowed(path string) error {
 }
 
 // patience is how long a daemon may take to answer, slow where it may have
-// much to do or to tell.
+// much to do or to send.
 const (
 	patience = 5 * time.Second
 	slow     = 2 * time.Minute

@@ -74,7 +74,7 @@ type rival struct {
 	said     time.Time
 }
 
-// look tells the log of a second root, and each minute for as long as there is one. How
+// look logs a second root, and each minute for as long as there is one. How
 // often it said so is in the counters.
 func (r *rival) look(log *slog.Logger, page string, now time.Time, t *feature.Time) {
 	if t.SecondRoots > r.messages && (r.said.IsZero() || now.Sub(r.said) >= time.Minute) {

@@ -131,7 +131,7 @@ func TestJSONOverHTTP(t *testing.T) {
 	if code, v := call(t, srv, "ListPorts", `{"swich":"s1"}`); code != 400 {
 		t.Errorf("an unknown field: %d %v", code, v)
 	}
-	// People with curl are told how.
+	// People with curl get an answer that shows how.
 	for _, send := range []func() (*http.Response, error){
 		func() (*http.Response, error) { return http.Get(srv.URL + "/") },
 		func() (*http.Response, error) { return http.Get(srv.URL + "/gswitch.v1.Control/ListPorts") },

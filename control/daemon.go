@@ -28,7 +28,7 @@ import (
 
 // Options of a Daemon.
 type Options struct {
-	Version string        // of the program, as GetVersion tells it
+	Version string        // of the program, as GetVersion returns it
 	Source  string        // where the configuration came from: a file, or "flags"
 	Wait    time.Duration // how long to wait for interfaces at the start
 	Record  string        // directory: every switch is recorded there from its beginning

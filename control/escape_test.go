@@ -80,7 +80,7 @@ func TestEscapeIsReloaded(t *testing.T) {
 }
 
 // escapePorts is what was counted at the ports of s2 by which frames may escape, by
-// the names of the counters and what they tell apart.
+// the names of the counters and what they distinguish.
 func escapePorts(t *testing.T, srv *httptest.Server) map[string]map[string]float64 {
 	t.Helper()
 	code, v := call(t, srv, "ListCounters", `{"switch":"s2","feature":"escape"}`)

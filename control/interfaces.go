@@ -77,7 +77,7 @@ func FindInterface(name, netns string) (i Interface, err error) {
 }
 
 // AwaitInterface returns an interface once it is there. It waits until the deadline, or
-// the end of ctx, of which its error tells.
+// the end of ctx, as its error says.
 func AwaitInterface(ctx context.Context, name, netns string, deadline time.Time) (Interface, error) {
 	for {
 		i, err := FindInterface(name, netns)

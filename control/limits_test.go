@@ -13,7 +13,7 @@ import (
 	"gswitch/vswitch"
 )
 
-// What is bounded is told with what is in use of it, and with what was refused.
+// What is bounded is listed with what is in use of it, and with what was refused.
 func TestLimits(t *testing.T) {
 	d, address := listening(t, config.Control{}, patient)
 	socket := d.Config().Control.Socket

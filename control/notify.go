@@ -22,7 +22,7 @@ var notify = sync.OnceValue(func() net.Conn {
 // OpenNotify connects to systemd: who gave up Unix sockets cannot do so any more.
 func OpenNotify() { notify() }
 
-// Notify tells systemd of a daemon's state (sd_notify(3)), if it started us.
+// Notify sends systemd a daemon's state (sd_notify(3)), if it started us.
 func Notify(state string) {
 	if conn := notify(); conn != nil {
 		_, _ = conn.Write([]byte(state))

@@ -24,7 +24,7 @@ switches:
       - {name: p2, wire: b}
 `
 
-// A neighbour's pause and the queue that it holds back are told as they are,
+// A neighbour's pause and the queue that it holds back are reported as they are,
 // by the names of ports, with instants of one clock.
 func TestPausesAndWaits(t *testing.T) {
 	d, srv := run(t, paused)

@@ -19,12 +19,12 @@ import (
 	"gswitch/vswitch"
 )
 
-// RecordDir is where records are written if the daemon is not told.
+// RecordDir is where records are written unless an option says where.
 const RecordDir = "/var/lib/gswitch/records"
 
 const (
 	// startedLimit is how many bytes a record may have that the API asked for,
-	// of a daemon that was told neither where nor how much to record, and how many
+	// of a daemon without options of where and how much to record, and how many
 	// those of what is kept.
 	startedLimit = 1 << 30
 	// leastKept is how many bytes of a recording are kept at least, if its last part

@@ -11,7 +11,7 @@ import (
 )
 
 // A replayed switch keeps the secret and the epoch of the record when a configuration is
-// applied: frames that find loops are signed with the one, times are told by the other.
+// applied: frames that find loops are signed with the one, times of day come from the other.
 func TestReplayKeepsTheSecret(t *testing.T) {
 	const doc = "version: 1\nswitches: [{name: s, loops: {}, ports: [{interface: a}]}]\n"
 	h := &replay.Header{Build: "test", Kind: "switch", Name: "s", Document: doc, Ports: []replay.Port{{Name: "a"}},

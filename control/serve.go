@@ -37,7 +37,7 @@ const (
 )
 
 // Handler serves an API beside /metrics of what take returns, /healthz and
-// /readyz. usage tells people how to speak to it.
+// /readyz. usage shows people how to call it.
 func Handler(usage string, take func() *metrics.Snapshot, serve func(...connect.HandlerOption) (string, http.Handler)) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(Endpoint(usage, serve))

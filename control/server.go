@@ -30,7 +30,7 @@ func (d *Daemon) Handler() http.Handler {
 	})
 }
 
-// Endpoint returns the path and the handler of an API, which tells people how
+// Endpoint returns the path and the handler of an API, which shows people how
 // to speak to it.
 func Endpoint(usage string, serve func(...connect.HandlerOption) (string, http.Handler)) (string, http.Handler) {
 	path, rpc := serve(connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxDocument), connect.WithCompression("gzip", nil, nil))
@@ -50,7 +50,7 @@ func Endpoint(usage string, serve func(...connect.HandlerOption) (string, http.H
 	})
 }
 
-// usage tells people how to speak to the API.
+// usage shows people how to call the API.
 const usage = `gswitch: GET /metrics are the metrics of Prometheus, /healthz says that the daemon answers, /readyz that its ports are open. The API takes POST with JSON (or Connect, or gRPC):
   curl --unix-socket /run/gswitch/NAME.sock -H 'Content-Type: application/json' -d '{}' http://gswitch/gswitch.v1.Control/ListPorts
 and over TCP only where control.api opens it (Authorization: Bearer, or a client's certificate).`

@@ -14,7 +14,7 @@ import (
 	"gswitch/frame"
 )
 
-// How often StreamPorts speaks: if it is not told, and at most.
+// How often StreamPorts sends: if the request does not say, and at most.
 const (
 	defaultInterval = time.Second
 	minInterval     = 50 * time.Millisecond

@@ -81,7 +81,7 @@ switches:
 		}
 		return by
 	}
-	tell := func(dport uint16, cause string, lose func(sport uint16)) {
+	check := func(dport uint16, cause string, lose func(sport uint16)) {
 		var by map[string]int
 		for try := range 8 {
 			lose(uint16(100 + 10*try))
@@ -100,7 +100,7 @@ switches:
 		}
 		t.Errorf("what is for port %d is lost to %v, not to %s", dport, by, cause)
 	}
-	tell(7000, "random", func(sport uint16) {
+	check(7000, "random", func(sport uint16) {
 		for k := range 3000 {
 			send(there, a, b, 1, 2, sport+uint16(k%4), 7000)
 			if k%4 == 3 {
@@ -108,12 +108,12 @@ switches:
 			}
 		}
 	})
-	tell(7776, "blackhole", func(sport uint16) {
+	check(7776, "blackhole", func(sport uint16) {
 		for range 60 { // a burst of one flow, all of it
 			send(there, a, b, 1, 2, sport, 7776)
 		}
 	})
-	tell(9000, "congestion", func(sport uint16) {
+	check(9000, "congestion", func(sport uint16) {
 		for k := range 240 { // faster than the port sends them
 			send(back, b, a, 2, 1, sport+uint16(k%3), 9000)
 			if k%3 == 2 {

@@ -31,8 +31,8 @@ func TestDemo(t *testing.T) {
 	for scale := 1000; ; scale *= 4 {
 		c := exec.Command(gfabric, "demo", "--scenario", file, "--short", "--json", "--scale", fmt.Sprint(scale), "--out", "out")
 		c.Dir = filepath.Dir(file)
-		var told strings.Builder
-		c.Stderr = &told
+		var printed strings.Builder
+		c.Stderr = &printed
 		out, err := c.Output()
 		var v struct {
 			Runs []struct {
@@ -45,22 +45,22 @@ func TestDemo(t *testing.T) {
 			Report  string
 		}
 		if wrong := json.Unmarshal(out, &v); wrong != nil {
-			t.Fatalf("%v, %v\n%s\n%s", err, wrong, out, told.String())
+			t.Fatalf("%v, %v\n%s\n%s", err, wrong, out, printed.String())
 		}
 		for _, want := range []string{"== DCQCN on real frames\n", "== HPCC on real frames\n", " ended", "report.html", "gfabric run " + file + " --short --on netns --view"} {
-			if !strings.Contains(told.String(), want) {
-				t.Errorf("it does not tell %q:\n%s", want, told.String())
+			if !strings.Contains(printed.String(), want) {
+				t.Errorf("it does not tell %q:\n%s", want, printed.String())
 			}
 		}
 		if left := wiresLeft(nameOf(file)); left != nil {
 			t.Errorf("left behind: %v", left)
 		}
 		if len(v.Failed) > 0 || len(v.Runs) != 2 || v.Runs[0].Name != "dcqcn" || v.Runs[1].Name != "hpcc" {
-			t.Fatalf("%s\n%s", out, told.String())
+			t.Fatalf("%s\n%s", out, printed.String())
 		}
 		if len(v.Invalid) > 0 {
-			if c.ProcessState.ExitCode() != 1 || !strings.Contains(told.String(), "INVALID") {
-				t.Fatalf("exit code %d of runs that did not keep time\n%s", c.ProcessState.ExitCode(), told.String())
+			if c.ProcessState.ExitCode() != 1 || !strings.Contains(printed.String(), "INVALID") {
+				t.Fatalf("exit code %d of runs that did not keep time\n%s", c.ProcessState.ExitCode(), printed.String())
 			}
 			if scale < 16_000 {
 				t.Logf("%v did not keep time at scale %d, again slower", v.Invalid, scale)
@@ -69,7 +69,7 @@ func TestDemo(t *testing.T) {
 			t.Skipf("this machine does not keep time: %v", v.Invalid)
 		}
 		if err != nil || v.Held == 0 {
-			t.Errorf("%v, %d expectations held\n%s", err, v.Held, told.String())
+			t.Errorf("%v, %d expectations held\n%s", err, v.Held, printed.String())
 		}
 		for _, r := range v.Runs {
 			if r.Predicted["fct_p95_seconds"] <= 0 || r.Measured["fct_p95_seconds"] <= 0 {

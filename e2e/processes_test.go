@@ -302,9 +302,9 @@ func TestProcessesStopped(t *testing.T) {
 		}
 		return nil
 	})
-	down, told := fabricCommand(file, "down", "run-"+nameOf(file))
+	down, printed := fabricCommand(file, "down", "run-"+nameOf(file))
 	if err := down.Run(); err != nil {
-		t.Errorf("%v\n%s", err, told)
+		t.Errorf("%v\n%s", err, printed)
 	}
 	u.ended(t)
 	if left := wiresLeft(nameOf(file)); left != nil {

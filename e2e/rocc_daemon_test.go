@@ -143,8 +143,8 @@ func TestRoCCDaemons(t *testing.T) {
 		if kept > 1.1 {
 			t.Errorf("both send %.2f times what they are told", kept)
 		}
-		if told := after.Notices - before.Notices; told < after.Updates-before.Updates || after.Unsent != 0 || after.UntrackedFrames != 0 {
-			t.Errorf("%d notices in %d periods: %v", told, after.Updates-before.Updates, after)
+		if notices := after.Notices - before.Notices; notices < after.Updates-before.Updates || after.Unsent != 0 || after.UntrackedFrames != 0 {
+			t.Errorf("%d notices in %d periods: %v", notices, after.Updates-before.Updates, after)
 		}
 		if inTime := max(late, switchLate) <= T/4 && lost <= 0.02 && kept > 0.95; !inTime {
 			t.Logf("scale %d is too fast for this machine: frames are %v late, the switch %v, a period is %v; a process loses %.1f %% of its time in longer waits; %.2f of what is told is sent", s, late, switchLate, T, lost*100, kept)

@@ -334,9 +334,9 @@ func TestScenarioKilled(t *testing.T) {
 	c, _ := start()
 	c.Process.Kill()
 	c.Wait()
-	status, told := fabricCommand(file, "status", "--name", "run-"+name)
-	if err := status.Run(); err == nil || status.ProcessState.ExitCode() != 1 || !strings.Contains(told.String(), "was killed; gfabric down --name run-"+name) {
-		t.Errorf("status after a kill: %v\n%s", err, told)
+	status, printed := fabricCommand(file, "status", "--name", "run-"+name)
+	if err := status.Run(); err == nil || status.ProcessState.ExitCode() != 1 || !strings.Contains(printed.String(), "was killed; gfabric down --name run-"+name) {
+		t.Errorf("status after a kill: %v\n%s", err, printed)
 	}
 
 	c, out := start() // over what the killed one left

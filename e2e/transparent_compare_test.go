@@ -55,11 +55,11 @@ func TestTransparentCompared(t *testing.T) {
 	}
 	name := fmt.Sprintf("e2e-c%d", os.Getpid())
 	c := exec.Command(gfabric, "transparent", "--json", "--name", name, "--time", "3s")
-	var told strings.Builder
-	c.Stderr = &told
+	var printed strings.Builder
+	c.Stderr = &printed
 	out, err := c.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, told.String())
+		t.Fatalf("%v\n%s\n%s", err, out, printed.String())
 	}
 	var r struct {
 		Runs []compared `json:"runs"`

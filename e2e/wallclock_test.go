@@ -218,7 +218,7 @@ func (w *wallClock) answer(fd int) error {
 		}
 		w.read.Add(1)
 		a := clockAnswer{id: q.id}
-		if err := w.tell(int(q.pid), int64(q.args[1])); err != nil {
+		if err := w.write(int(q.pid), int64(q.args[1])); err != nil {
 			a.errno = -int32(unix.EFAULT)
 		}
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a))); errno != 0 && errno != unix.ENOENT {
@@ -227,8 +227,8 @@ func (w *wallClock) answer(fd int) error {
 	}
 }
 
-// tell writes the time to a process.
-func (w *wallClock) tell(pid int, at int64) error {
+// write writes the time to a process.
+func (w *wallClock) write(pid int, at int64) error {
 	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_WRONLY, 0)
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ switches:
 		t.Fatal(err)
 	}
 	copies, numbers := 0, map[uint32]bool{}
-	told := func() (sent, matched, unsent float64) {
+	counted := func() (sent, matched, unsent float64) {
 		for _, c := range show(d, &api.Counters{}, "mirrors").Counters {
 			switch c.Name {
 			case "watch_copies_total":
@@ -88,7 +88,7 @@ switches:
 				return err
 			}
 		}
-		sent, matched, unsent := told()
+		sent, matched, unsent := counted()
 		if matched < 4 || int(sent) != copies || unsent != 0 || copies < 5 {
 			return fmt.Errorf("%d copies came of %v; %v frames matched, %v copies were lost", copies, sent, matched, unsent)
 		}

@@ -119,7 +119,7 @@ func TestForgedFeedback(t *testing.T) {
 		ports = append(ports, p.a.SourcePort(own))
 	}
 	qa, qb := p.connect(func(c *QPConfig) { c.CC = factory(t, "qcn", nil) })
-	tell := func(port uint16, qpn uint32) {
+	forge := func(port uint16, qpn uint32) {
 		quote := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(port, 4791), wt.BTH(wire.RCSendMiddle, qpn, 9))[14:54]
 		m := qcn.Message{Feedback: 63, Point: 7}
 		msg := make([]byte, 128)
@@ -131,11 +131,11 @@ func TestForgedFeedback(t *testing.T) {
 	p.run(100 * frame.Microsecond)
 	tried := uint64(0)
 	for i := range uint32(1 << 10) {
-		tell(right, (qb+(i+1)<<p.a.numbers.bits)&0xffffff)
+		forge(right, (qb+(i+1)<<p.a.numbers.bits)&0xffffff)
 		tried++
 	}
 	for i := 1; i < len(ports); i++ {
-		tell(ports[len(ports)-1]+ports[i]-ports[i-1], qb)
+		forge(ports[len(ports)-1]+ports[i]-ports[i-1], qb)
 		tried++
 	}
 	if c := p.a.Counts(); p.viewA(qa).Rate != 10e9 || c.Notices != 0 || c.NoticesUnknown != tried {
@@ -143,7 +143,7 @@ func TestForgedFeedback(t *testing.T) {
 	}
 	start := p.viewA(qa).Acked
 	for range 1000 {
-		tell(right, qb)
+		forge(right, qb)
 		p.run(p.now + 5*frame.Microsecond)
 	}
 	if v := p.viewA(qa); v.Rate != 10e6 || v.Acked < start+10e6/8/1000*4 {

@@ -18,7 +18,7 @@ func TestNoticesTakeEffectLater(t *testing.T) {
 	p := newPair(t, func(_ int, c *Config) { c.NoticeDelay = delay })
 	qa, qb := p.connect(func(c *QPConfig) { c.CC, c.SrcPort = factory(t, "rocc", nil), 50000 })
 	quote := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(50000, 4791), wt.BTH(wire.RCSendMiddle, qb, 9))[14 : 14+20+8+12]
-	tell := func() {
+	notify := func() {
 		n := rocc.Notice{Port: 1, Switch: 2, Fair: 100, Unit: 10_000_000, Sequence: 1}
 		msg := make([]byte, rocc.NoticeLen+len(quote))
 		n.Encode(msg, notice.Type4, quote)
@@ -27,7 +27,7 @@ func TestNoticesTakeEffectLater(t *testing.T) {
 	}
 	rate := func() float64 { v, _ := p.a.QP(qa); return v.Rate }
 	p.run(1000)
-	tell()
+	notify()
 	if at := p.a.TimerWake(p.now); at != 1000+delay {
 		t.Errorf("the NIC wakes at %d, want %d", at, 1000+delay)
 	}
@@ -39,7 +39,7 @@ func TestNoticesTakeEffectLater(t *testing.T) {
 	if rate() != 1e9 || p.a.Counts().Notices != 1 {
 		t.Errorf("after the delay: rate %v, %d notices", rate(), p.a.Counts().Notices)
 	}
-	tell()
+	notify()
 	must(t, p.a.CloseQP(p.now, qa))
 	p.run(p.now + delay)
 	if c := p.a.Counts(); c.NoticesUnknown != 1 {
@@ -47,7 +47,7 @@ func TestNoticesTakeEffectLater(t *testing.T) {
 	}
 	p.drained()
 	for range p.a.maxReplies + 10 {
-		tell()
+		notify()
 	}
 	if d := p.a.Counts().Drops[frame.QueueTail]; d != 10 {
 		t.Errorf("%d were dropped of 10 too many", d)

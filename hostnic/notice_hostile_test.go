@@ -23,7 +23,7 @@ func TestNoticesOfWhoDoesNotSeeTheFlow(t *testing.T) {
 		victim, remote = q, r
 	}
 	port := ports[len(ports)-1]
-	tell := func(port uint16, qpn uint32) {
+	forge := func(port uint16, qpn uint32) {
 		quote := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(port, 4791), wt.BTH(wire.RCSendMiddle, qpn, 9))[14 : 14+20+8+12]
 		n := rocc.Notice{Port: 1, Switch: 2, Fair: 1, Unit: 1, Stretch: 15, Sequence: 1}
 		msg := make([]byte, rocc.NoticeLen+len(quote))
@@ -37,12 +37,12 @@ func TestNoticesOfWhoDoesNotSeeTheFlow(t *testing.T) {
 		return v.Rate
 	}
 	for guess := range uint32(1 << 10) {
-		tell(port, remote^(guess+1))
+		forge(port, remote^(guess+1))
 	}
 	// The port of a queue pair is not that of the one before, changed by the same
 	// as others' were.
 	for i := 1; i+1 < len(ports); i++ {
-		tell(ports[len(ports)-2]+ports[i]-ports[i-1], remote)
+		forge(ports[len(ports)-2]+ports[i]-ports[i-1], remote)
 	}
 	if c := p.a.Counts(); rate() != 100e9 || c.Notices != 0 || c.NoticesUnknown != 1<<10+18 {
 		t.Errorf("guessed notices leave %g bit/s; %d were taken, %d were not", rate(), c.Notices, c.NoticesUnknown)
@@ -51,7 +51,7 @@ func TestNoticesOfWhoDoesNotSeeTheFlow(t *testing.T) {
 	// arrives, and none of its frames is sent again.
 	must(t, p.a.SendMessage(0, victim, 3<<20, 1))
 	p.run(20 * frame.Microsecond)
-	if tell(port, remote); rate() != 100e9/10_000 || p.a.Completed() != 0 {
+	if forge(port, remote); rate() != 100e9/10_000 || p.a.Completed() != 0 {
 		t.Errorf("a forged notice leaves %g bit/s; %d messages have arrived before", rate(), p.a.Completed())
 	}
 	p.run(2 * frame.Second)

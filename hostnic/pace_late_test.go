@@ -35,7 +35,7 @@ func (p *pair) lateRun(until frame.Time, begin func()) {
 // happens in the loop that comes late: it sends as much as it is told as long as
 // the worker is not later than Burst, and no frame departs before its pace.
 func TestLatePaceCatchesUp(t *testing.T) {
-	const told, burst = 25e9, 20 * frame.Microsecond
+	const given, burst = 25e9, 20 * frame.Microsecond
 	const gap, small = 338, 13 // ns of 1058 bytes at this rate, of 158 at that of the link
 	for _, c := range []struct {
 		ackEvery uint32
@@ -47,7 +47,7 @@ func TestLatePaceCatchesUp(t *testing.T) {
 				p := newPair(t, func(_ int, cfg *Config) { cfg.Burst = burst })
 				v := p.starts(1000)
 				qa, _ := p.connect(func(q *QPConfig) {
-					q.CC, q.Transport.AckEvery, q.Transport.RTOHigh = newFixed(told).make, c.ackEvery, 0
+					q.CC, q.Transport.AckEvery, q.Transport.RTOHigh = newFixed(given).make, c.ackEvery, 0
 				})
 				qs, _ := p.connect(nil)
 				must(t, p.a.SendMessage(0, qa, 1_000_000_000, 0))
@@ -59,7 +59,7 @@ func TestLatePaceCatchesUp(t *testing.T) {
 					}
 				})
 				bytes, span := float64(len(*v)-1)*1058*8, float64((*v)[len(*v)-1]-(*v)[0])
-				if kept := bytes / span / told * 1e9; kept < gap/float64(gap+c.slack) || kept > 1.0001 {
+				if kept := bytes / span / given * 1e9; kept < gap/float64(gap+c.slack) || kept > 1.0001 {
 					t.Errorf("%.4f of what is told is sent", kept)
 				}
 				for i := range (*v)[1:] {

@@ -15,7 +15,7 @@ func TestMessagesAsWrites(t *testing.T) {
 	for _, sizes := range []Sizes{{}, {Data: 42, Ack: 54}} {
 		for _, mode := range []*transport.Kind{transport.GoBackN, transport.IRN, transport.TCP} {
 			p := newPair(t, func(_ int, c *Config) { c.Sizes = sizes })
-			rng, told, frames := frame.NewRand(1), map[uint32]int{}, 0
+			rng, announced, frames := frame.NewRand(1), map[uint32]int{}, 0
 			p.lose = func(*frame.Meta, []byte) bool { return rng.Uint32n(100) < 4 }
 			p.seen = func(from int, m *frame.Meta, b []byte) {
 				if from != 0 {
@@ -27,7 +27,7 @@ func TestMessagesAsWrites(t *testing.T) {
 				case wire.RCWriteFirst, wire.RCWriteOnly:
 					var reth wire.RETHFields
 					reth.Decode(bth[wire.BTHLen:])
-					told[reth.Length]++
+					announced[reth.Length]++
 				case wire.RCWriteMiddle, wire.RCWriteLast:
 				default:
 					t.Fatalf("opcode %#x", bth[0])
@@ -52,12 +52,12 @@ func TestMessagesAsWrites(t *testing.T) {
 				t.Fatalf("%v: %d and %d of %d messages complete", mode, len(tx), len(rx), len(lengths))
 			}
 			for i, n := range lengths {
-				if rx[i].Bytes != n || told[uint32(n)] == 0 {
-					t.Fatalf("%v: a message of %d bytes: %+v, told %d times", mode, n, rx[i], told[uint32(n)])
+				if rx[i].Bytes != n || announced[uint32(n)] == 0 {
+					t.Fatalf("%v: a message of %d bytes: %+v, told %d times", mode, n, rx[i], announced[uint32(n)])
 				}
 			}
-			if len(told) != len(lengths) || frames == 0 {
-				t.Fatalf("%v: lengths %v", mode, told)
+			if len(announced) != len(lengths) || frames == 0 {
+				t.Fatalf("%v: lengths %v", mode, announced)
 			}
 			if v, _ := p.b.QP(qb); v.Stats.RxBytes != total {
 				t.Fatalf("%v: %d bytes delivered, not %d", mode, v.Stats.RxBytes, total)

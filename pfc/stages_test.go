@@ -38,7 +38,7 @@ func TestStages(t *testing.T) {
 func TestGentleFrames(t *testing.T) {
 	p := NewPort(Config{Mode: PFC, Enable: 1<<3 | 1<<4, Rate: gig, Stages: 10, Source: wire.MAC{2, 0, 0, 0, 0, 1}})
 	head := "0180c2000001" + "020000000001" + "8808" + "0101"
-	tell := func(now frame.Time) string {
+	next := func(now frame.Time) string {
 		var b [wire.MinFrame]byte
 		n := p.NextFrame(now, b[:])
 		return hex.EncodeToString(b[:n])
@@ -61,20 +61,20 @@ func TestGentleFrames(t *testing.T) {
 		{40_000_000, 0, ""},
 	} {
 		p.RequestStages(step.set)
-		if got := tell(step.at); got != step.frame {
+		if got := next(step.at); got != step.frame {
 			t.Errorf("step %d: told %s, want %s", i, got, step.frame)
 		}
 	}
 	// Somebody who knows only classes means the last stage.
 	p.Request(1 << 3)
-	if got := tell(50_000_000); got != times("0008", "000a", "0000") {
+	if got := next(50_000_000); got != times("0008", "000a", "0000") {
 		t.Errorf("told %s", got)
 	}
 	// Without stages, the same is a pause, which is told at once.
 	cfg := p.Config()
 	cfg.Stages = 0
 	p.Configure(50_000_001, cfg)
-	if got := tell(50_000_001); got != times("0008", "ffff", "0000") {
+	if got := next(50_000_001); got != times("0008", "ffff", "0000") {
 		t.Errorf("told %s", got)
 	}
 }

@@ -69,7 +69,7 @@ func TestResponse(t *testing.T) {
 // listenUntil steps a port that asks its neighbour to pause class 3, with so
 // many frames of the class in each microsecond, and returns when it proved to
 // be unresponsive.
-func listenUntil(p *Port, end frame.Time, came func(now frame.Time) uint64) (unresponsive frame.Time, told []frame.Time) {
+func listenUntil(p *Port, end frame.Time, came func(now frame.Time) uint64) (unresponsive frame.Time, sent []frame.Time) {
 	var b [wire.MinFrame]byte
 	for now := frame.Time(0); now < end; now += frame.Microsecond {
 		if frames := (&[8]uint64{3: came(now)}); p.Wake(now) <= now && p.CheckViolations(now, frames) && unresponsive == 0 {
@@ -77,10 +77,10 @@ func listenUntil(p *Port, end frame.Time, came func(now frame.Time) uint64) (unr
 		}
 		p.Advance(now, 0)
 		for p.NextFrame(now, b[:]) != 0 {
-			told = append(told, now)
+			sent = append(sent, now)
 		}
 	}
-	return unresponsive, told
+	return unresponsive, sent
 }
 
 func TestUnresponsiveNeighbour(t *testing.T) {
@@ -93,18 +93,18 @@ func TestUnresponsiveNeighbour(t *testing.T) {
 	}
 	// Frames come on and on: told, told again three times, then given up.
 	p := port()
-	unresponsive, told := listenUntil(p, 400*us, func(now frame.Time) uint64 { return uint64(now) })
-	if unresponsive != 4*90*us || len(told) < 4 || told[0] != 0 || told[1] != 90*us || told[2] != 180*us || told[3] != 270*us {
-		t.Errorf("unresponsive at %d, told at %v", unresponsive, told)
+	unresponsive, sent := listenUntil(p, 400*us, func(now frame.Time) uint64 { return uint64(now) })
+	if unresponsive != 4*90*us || len(sent) < 4 || sent[0] != 0 || sent[1] != 90*us || sent[2] != 180*us || sent[3] != 270*us {
+		t.Errorf("unresponsive at %d, told at %v", unresponsive, sent)
 	}
 	if s := p.Stats(400 * us); s.Ignored[3] != 4 || s.Disables != 1 || s.Requests[3] != 1 {
 		t.Errorf("%+v", s)
 	}
 	// Frames under way do not count, and a neighbour that stops is left alone.
 	p = port()
-	unresponsive, told = listenUntil(p, 20_000*us, func(now frame.Time) uint64 { return uint64(min(now, 40*us)) })
-	if unresponsive != 0 || len(told) != 2 || told[1] < 16_776*us || p.Stats(0).Ignored[3] != 0 {
-		t.Errorf("unresponsive at %d, told at %v, ignored %d", unresponsive, told, p.Stats(0).Ignored[3])
+	unresponsive, sent = listenUntil(p, 20_000*us, func(now frame.Time) uint64 { return uint64(min(now, 40*us)) })
+	if unresponsive != 0 || len(sent) != 2 || sent[1] < 16_776*us || p.Stats(0).Ignored[3] != 0 {
+		t.Errorf("unresponsive at %d, told at %v, ignored %d", unresponsive, sent, p.Stats(0).Ignored[3])
 	}
 	// It is watched again after each renewal.
 	p = port()
@@ -119,15 +119,15 @@ func TestUnresponsiveNeighbour(t *testing.T) {
 	}
 	// One that stops the second time is not unresponsive.
 	p = port()
-	unresponsive, told = listenUntil(p, 10_000*us, func(now frame.Time) uint64 { return uint64(min(now, 100*us)) })
-	if unresponsive != 0 || len(told) != 2 || p.Stats(0).Ignored[3] != 1 {
-		t.Errorf("unresponsive at %d, told at %v", unresponsive, told)
+	unresponsive, sent = listenUntil(p, 10_000*us, func(now frame.Time) uint64 { return uint64(min(now, 100*us)) })
+	if unresponsive != 0 || len(sent) != 2 || p.Stats(0).Ignored[3] != 1 {
+		t.Errorf("unresponsive at %d, told at %v", unresponsive, sent)
 	}
 	// Nothing is watched without Grace.
 	cfg.Violations = ViolationLimit{}
 	p = port()
-	if unresponsive, told = listenUntil(p, 1000*us, func(now frame.Time) uint64 { return uint64(now) }); unresponsive != 0 || len(told) != 1 {
-		t.Errorf("unresponsive at %d, told at %v", unresponsive, told)
+	if unresponsive, sent = listenUntil(p, 1000*us, func(now frame.Time) uint64 { return uint64(now) }); unresponsive != 0 || len(sent) != 1 {
+		t.Errorf("unresponsive at %d, told at %v", unresponsive, sent)
 	}
 	for _, bad := range []Config{{Mode: PFC, Enable: 1, Violations: ViolationLimit{Grace: -1}}, {Mode: PFC, Enable: 1, Violations: ViolationLimit{Resends: -1}}, {Mode: PFC, Enable: 1, Response: frame.Second}, {Response: -1}} {
 		if bad.Validate() == nil {

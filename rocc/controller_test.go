@@ -112,14 +112,14 @@ func TestClosedLoop(t *testing.T) {
 		p.QueueUnit, p.FMin, p.FMax = 1, 10_000, 4_000_000
 		p.QRef, p.QMid, p.QMax = 250_000, 500_000, 600_000
 		c := at(p, v.f*1000, 250_000)
-		q, told, sent := 250.0, v.f, v.f
+		q, notified, sent := 250.0, v.f, v.f
 		for k := 1; k <= 600; k++ {
 			q = math.Max(0, q+(v.n*sent-4000)/12)
-			sent = told
+			sent = notified
 			c.Update(uint64(q * 1000))
-			told = float64(c.Raw()) / 65536 / 1000
-			if want, ok := v.want[k]; ok && (math.Abs(q-want.q) > 0.01 || math.Abs(told-want.f) > 0.01) {
-				t.Errorf("%s: after %d periods queue %.3f and rate %.3f, want %.3f and %.3f", v.name, k, q, told, want.q, want.f)
+			notified = float64(c.Raw()) / 65536 / 1000
+			if want, ok := v.want[k]; ok && (math.Abs(q-want.q) > 0.01 || math.Abs(notified-want.f) > 0.01) {
+				t.Errorf("%s: after %d periods queue %.3f and rate %.3f, want %.3f and %.3f", v.name, k, q, notified, want.q, want.f)
 			}
 		}
 	}

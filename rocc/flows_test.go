@@ -76,16 +76,16 @@ func TestFlowsAreThoseInTheQueue(t *testing.T) {
 					left++
 				}
 			case 5: // an update
-				told := map[uint64]bool{}
+				notified := map[uint64]bool{}
 				for range f.Len() {
 					e := f.Next(left)
-					if told[e.MAC] || model[e.MAC] == nil {
+					if notified[e.MAC] || model[e.MAC] == nil {
 						t.Fatalf("flow %d is told twice, or unknown", e.MAC)
 					}
-					told[e.MAC] = true
+					notified[e.MAC] = true
 				}
-				if len(told) != len(model) {
-					t.Fatalf("%d of %d flows were notified", len(told), len(model))
+				if len(notified) != len(model) {
+					t.Fatalf("%d of %d flows were notified", len(notified), len(model))
 				}
 				for name, s := range model {
 					if s.frames == 0 {
@@ -110,14 +110,14 @@ func TestFlowsTakeTurns(t *testing.T) {
 		_, e, _ := f.Enter(uint32(i), Key{Ports: i}, 1)
 		e.MAC = i
 	}
-	var told []uint64
+	var notified []uint64
 	for range 20 {
-		told = append(told, f.Next(0).MAC)
+		notified = append(notified, f.Next(0).MAC)
 	}
-	slices.Sort(told)
-	for i, m := range told {
+	slices.Sort(notified)
+	for i, m := range notified {
 		if m != uint64(i/2) {
-			t.Fatalf("told are %v", told)
+			t.Fatalf("told are %v", notified)
 		}
 	}
 }

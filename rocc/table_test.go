@@ -23,7 +23,7 @@ func send(t *Table, flow uint64) {
 }
 
 // told is one period: who is told.
-func told(t *Table) map[uint64]bool {
+func notified(t *Table) map[uint64]bool {
 	list := map[uint64]bool{}
 	t.Tick()
 	for range t.Len() {
@@ -89,7 +89,7 @@ func TestTablesHold(t *testing.T) {
 				seen[uint64(op)] = true
 				send(tab, uint64(op))
 			} else {
-				n, list := tab.Len(), told(tab)
+				n, list := tab.Len(), notified(tab)
 				if len(list) > n {
 					rt.Fatalf("%d reported %d", len(list), n)
 				}
@@ -124,7 +124,7 @@ func TestTablesFindTheLargest(t *testing.T) {
 					mouse++
 				}
 			}
-			list := told(tab)
+			list := notified(tab)
 			notices += len(list)
 			if list[0] {
 				found++
@@ -149,7 +149,7 @@ func TestSmallTablesTakeTurns(t *testing.T) {
 			for range 200 {
 				send(tab, r.Uint64()%20)
 			}
-			for f := range told(tab) {
+			for f := range notified(tab) {
 				turns[f]++
 			}
 		}
@@ -177,7 +177,7 @@ func TestTrapsTellFewMice(t *testing.T) {
 					mouse++
 				}
 			}
-			for f := range told(tab) {
+			for f := range notified(tab) {
 				if f < 10 {
 					elephants++
 				} else {
@@ -202,11 +202,11 @@ func TestTablesForget(t *testing.T) {
 				send(tab, f)
 			}
 		}
-		if n := len(told(tab)); n != 20 {
+		if n := len(notified(tab)); n != 20 {
 			t.Errorf("%s: %d of twenty flows are notified", kind, n)
 		}
 		for range 12 { // five periods, and for Bubble two rounds of five
-			told(tab)
+			notified(tab)
 		}
 		if tab.Len() != 0 {
 			t.Errorf("%s: %d flows are left after twelve periods of silence", kind, tab.Len())
@@ -227,13 +227,13 @@ func TestAgedEvictsTheOldest(t *testing.T) {
 	if tab.Full != 1 || tab.Len() != 4 {
 		t.Fatalf("%d refused of a table of %d fresh flows", tab.Full, tab.Len())
 	}
-	told(tab)
+	notified(tab)
 	for _, f := range []uint64{0, 1, 3} {
 		send(tab, f)
 	}
-	told(tab)
+	notified(tab)
 	send(tab, 9)
-	if list := told(tab); list[2] || !list[9] || !list[0] || !list[1] || !list[3] || tab.Evicted != 1 {
+	if list := notified(tab); list[2] || !list[9] || !list[0] || !list[1] || !list[3] || tab.Evicted != 1 {
 		t.Errorf("told are %v, %d evicted", list, tab.Evicted)
 	}
 }
@@ -270,7 +270,7 @@ func TestBubbleAdaptsItsSampling(t *testing.T) {
 			for range packets {
 				send(tab, r.Uint64()%uint64(flows))
 			}
-			told(tab)
+			notified(tab)
 		}
 	}
 	run(2, 400, 400)
@@ -327,7 +327,7 @@ func FuzzTable(f *testing.F) {
 			if op < 240 {
 				send(tab, uint64(op))
 			} else {
-				told(tab)
+				notified(tab)
 			}
 			tab.check(t.Fatalf)
 		}

@@ -164,7 +164,7 @@ func TestCrossbarPauses(t *testing.T) {
 	r := newRig(t, cfg)
 	r.in(1, wt.PFC(hostMAC(9), 0xff, 0xffff)) // the way out is shut
 	sent := 0
-	told := func() (classes []byte) {
+	requested := func() (classes []byte) {
 		for _, b := range r.out(0) {
 			classes = append(classes, b[17])
 		}
@@ -174,7 +174,7 @@ func TestCrossbarPauses(t *testing.T) {
 	for ; len(asked) == 0 && sent < 200; sent++ {
 		r.in(0, classed(1, 2, 2, 1500))
 		r.advance(20 * frame.Microsecond)
-		asked = told()
+		asked = requested()
 	}
 	// Egress holds 87 frames of 1500 bytes, ingress reaches 8192 with the sixth.
 	if want := (128<<10)/1500 + 6; sent != want || !slices.Equal(asked, []byte{0x07}) {
@@ -186,7 +186,7 @@ func TestCrossbarPauses(t *testing.T) {
 	for ; len(ended) == 0 && left < 200; left++ {
 		r.advance(12_200)
 		r.out(1)
-		ended = told()
+		ended = requested()
 	}
 	if left < 2 || left > 8 || !slices.Equal(ended, []byte{0x07}) {
 		t.Errorf("after %d frames left the pause of % x ended", left, ended)

@@ -15,7 +15,7 @@ import (
 // What only switches tell senders does not come in by a port to a host, and
 // does by one to a switch; what hosts have to say of both goes through.
 func TestHostsTellNothingForSwitches(t *testing.T) {
-	told := func(mode inband.Mode, op uint8, records int) []byte {
+	made := func(mode inband.Mode, op uint8, records int) []byte {
 		profile := inband.DefaultProfile()
 		codec := inband.NewCodec(mode, &profile)
 		head := make([]byte, codec.FullLen(records))
@@ -49,11 +49,11 @@ func TestHostsTellNothingForSwitches(t *testing.T) {
 		"quantized feedback":  {message(func(b, quote []byte) int { return (&qcn.Message{Feedback: 63}).Encode(b, notice.Type4, quote) }), frame.NoticeAtEdge},
 		"a CNP, as hosts do":  {wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(50000, wire.RoCEv2Port), wt.BTH(wire.RoCECongestionNotify, 5, 0), wt.Zeros(20)), frame.Keep},
 		"ping":                {wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.ICMP(8, 0, 0), wt.Zeros(60)), frame.Keep},
-		"data":                {told(inband.HPCC, wire.RCSendOnly, 0), frame.Keep},
-		"forged data":         {told(inband.HPCC, wire.RCSendOnly, 3), frame.TelemetryAtEdge},
-		"forged growing data": {told(inband.HPCCGrow, wire.RCSendOnly, 2), frame.TelemetryAtEdge},
-		"INT-MD":              {told(inband.INTMD, wire.RCSendOnly, 0), frame.Keep},
-		"echo":                {told(inband.HPCC, wire.RCAcknowledge, 3), frame.Keep},
+		"data":                {made(inband.HPCC, wire.RCSendOnly, 0), frame.Keep},
+		"forged data":         {made(inband.HPCC, wire.RCSendOnly, 3), frame.TelemetryAtEdge},
+		"forged growing data": {made(inband.HPCCGrow, wire.RCSendOnly, 2), frame.TelemetryAtEdge},
+		"INT-MD":              {made(inband.INTMD, wire.RCSendOnly, 0), frame.Keep},
+		"echo":                {made(inband.HPCC, wire.RCAcknowledge, 3), frame.Keep},
 	} {
 		for _, edge := range []bool{true, false} {
 			cfg := baseConfig(2)
@@ -89,7 +89,7 @@ func TestNoticesShareTheLink(t *testing.T) {
 		data := wt.Frame(wt.Eth(hostMAC(1), hostMAC(2)), wt.IPv4("10.0.0.2", "10.0.0.1"), wt.UDP(1, 2), wt.Zeros(60))
 		to := notice.Sender{Port: 0, VID: 1, MAC: hostMAC(1).Uint64(), Len: 20, About: 1}
 		copy(to.Back[:], data[14:34])
-		told, carried := 0, 0
+		made, carried := 0, 0
 		for range 10_000 { // a second; 400 notices each 5 ms, as of a period that is too short
 			for range 8 {
 				n.SendNotice(r.now, &msg, &to)
@@ -97,14 +97,14 @@ func TestNoticesShareTheLink(t *testing.T) {
 			r.in(1, data, data, data, data, data, data, data, data, data)
 			for _, f := range r.out(0) {
 				if wire.Ethernet(f).Src() == selfMAC {
-					told += len(f)
+					made += len(f)
 				} else {
 					carried += len(f)
 				}
 			}
 			r.advance(100 * frame.Microsecond)
 		}
-		if got := float64(told) * 8; share && (got > rate*0.15 || got < rate*0.1) || !share && got < rate*0.9 {
+		if got := float64(made) * 8; share && (got > rate*0.15 || got < rate*0.1) || !share && got < rate*0.9 {
 			t.Errorf("share %v: notices take %.3g of %.3g bit/s", share, got, float64(rate))
 		}
 		if got := float64(carried) * 8; share && got < rate*0.6 || !share && got > rate*0.1 {

@@ -36,7 +36,7 @@ func pointed() *vswitch.Config {
 // notices counts what the congestion points of the switch tell the host behind a
 // port, queue pair by queue pair.
 func notices(t *testing.T, frames [][]byte) map[uint32]int {
-	told := map[uint32]int{}
+	notified := map[uint32]int{}
 	for _, b := range frames {
 		m, why := wt.Parse(b)
 		if why != frame.Keep || m.Flags&frame.HasICMP == 0 {
@@ -47,9 +47,9 @@ func notices(t *testing.T, frames [][]byte) map[uint32]int {
 		if err != nil {
 			t.Fatalf("%v: % x", err, b)
 		}
-		told[wire.BTH(quote[28:]).DestQP()]++
+		notified[wire.BTH(quote[28:]).DestQP()]++
 	}
-	return told
+	return notified
 }
 
 // A flow is told as long as a frame of it waits, and once more: whether its
@@ -74,9 +74,9 @@ func TestFlowsEndWithTheirFrames(t *testing.T) {
 						d.receive(0, roce(1, 2, qp, 1500))
 					}
 				}
-				told := notices(t, d.sends(0, 35*frame.Microsecond))
-				if v := roccpoint.Views(d.node(1), nil)[0]; v.Flows != 6 || len(told) != 6 {
-					t.Fatalf("%d flows wait and %d were told, want 6", v.Flows, len(told))
+				notified := notices(t, d.sends(0, 35*frame.Microsecond))
+				if v := roccpoint.Views(d.node(1), nil)[0]; v.Flows != 6 || len(notified) != 6 {
+					t.Fatalf("%d flows wait and %d were told, want 6", v.Flows, len(notified))
 				}
 				switch how {
 				case "sent":
@@ -96,8 +96,8 @@ func TestFlowsEndWithTheirFrames(t *testing.T) {
 				if v := roccpoint.Views(d.node(1), nil)[0]; v.Flows != 0 || v.QueueBytes != 0 {
 					t.Errorf("%d flows are known, %d bytes wait", v.Flows, v.QueueBytes)
 				}
-				if told := notices(t, d.sends(0, 3*frame.Millisecond)); len(told) != 0 {
-					t.Errorf("flows of which nothing waits are told: %v", told)
+				if notified := notices(t, d.sends(0, 3*frame.Millisecond)); len(notified) != 0 {
+					t.Errorf("flows of which nothing waits are told: %v", notified)
 				}
 			})
 		}

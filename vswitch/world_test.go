@@ -338,8 +338,8 @@ func (w *world) atRest() {
 		}
 	}
 	for p := range worldPorts {
-		if told := w.node(uint16(p)).PFC(uint16(p)).XOFFSent(); told != 0 {
-			w.fail("the neighbour at port %d is asked to pause classes %08b", p, told)
+		if paused := w.node(uint16(p)).PFC(uint16(p)).XOFFSent(); paused != 0 {
+			w.fail("the neighbour at port %d is asked to pause classes %08b", p, paused)
 		}
 		if c := w.ns[p].paused; slices.Max(c[:]) > w.now {
 			w.fail("the neighbour at port %d pauses: %v", p, c)

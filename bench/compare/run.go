@@ -57,7 +57,7 @@ type Result struct {
 	Received uint64  `json:"received,omitempty"` // of those, over the whole run
 	UserNS   float64 `json:"user_ns,omitempty"`  // user time of the forwarder a frame
 
-	PerCall float64 `json:"frames_per_call,omitempty"` // frames sent in a system call, where the forwarder tells
+	PerCall float64 `json:"frames_per_call,omitempty"` // frames sent in a system call, where the forwarder reports it
 
 	Cores    []meter.Core `json:"cores,omitempty"`
 	Use      meter.Use    `json:"use"`

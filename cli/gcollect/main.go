@@ -17,7 +17,7 @@ import (
 	"gswitch/natsserver"
 )
 
-// version is what Main was told.
+// version is the program's, which Main gets.
 var version = "unknown"
 
 // Main runs gcollect by the arguments of the process and returns its exit code. The

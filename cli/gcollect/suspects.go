@@ -95,7 +95,7 @@ type suspect struct {
 	Flows  int    `json:"flows"` // that were lost
 }
 
-// suspects looks for rules that explain what links lost, and tells how many rules it
+// suspects looks for rules that explain what links lost, and says how many rules it
 // left out.
 func suspects(doc *config.Config, lost map[string][]lossradar.Tuple) (found []suspect, left int) {
 	for i := range doc.Switches {
@@ -109,18 +109,18 @@ func suspects(doc *config.Config, lost map[string][]lossradar.Tuple) (found []su
 				list, at, out := ternary(sw.ACLs[name])
 				left += out
 				unmeant := slices.DeleteFunc(slices.Clone(lost[link]), func(p lossradar.Tuple) bool { return lossradar.Denies(list, p) })
-				var told []suspect
+				var named []suspect
 				for _, s := range lossradar.SuspectRules(list, unmeant) {
 					r := &sw.ACLs[name][at[s.Rule]]
 					x := suspect{Link: link, Switch: sw.Name, List: name, Seq: r.Seq, Rule: cmp.Or(r.Name, r.String()), Wrong: "action", Flows: len(unmeant)}
 					if s.Match {
 						x.Wrong = "match"
 					}
-					if !slices.Contains(told, x) { // a range of ports is several entries
-						told = append(told, x)
+					if !slices.Contains(named, x) { // a range of ports is several entries
+						named = append(named, x)
 					}
 				}
-				found = append(found, told...)
+				found = append(found, named...)
 			}
 		}
 	}

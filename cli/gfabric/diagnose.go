@@ -131,7 +131,7 @@ func (f *diagnoseFlags) run(out io.Writer, path string) error {
 	return err
 }
 
-// tell prints a message.
+// write prints a message, with what delayed it.
 func (f *diagnoseFlags) write(w io.Writer, l *deter.Log, v *deter.Interval) {
 	head := fmt.Sprintf("%s\t%s\t%v\t%d\t%v", l.Name, l.Group, v.From.Duration(), v.Bytes, (v.To - v.From).Duration())
 	if len(v.Findings) == 0 && f.all {

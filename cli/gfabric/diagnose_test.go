@@ -27,14 +27,14 @@ func TestDiagnose(t *testing.T) {
 	}
 	usual := diagnoseFlags{held: 20 * time.Millisecond, window: 0.5, to: 1 << 62}
 	path := filepath.Join(dir, "connections")
-	tell := func(f diagnoseFlags) string {
+	print := func(f diagnoseFlags) string {
 		var out strings.Builder
 		if err := f.run(&out, path); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
 	}
-	text := tell(usual)
+	text := print(usual)
 	for _, want := range []string{"tail-drop", "its receiver held an acknowledgement back for 32ms", "5 connections replayed, all packets identical"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
@@ -42,7 +42,7 @@ func TestDiagnose(t *testing.T) {
 	}
 	steps := usual
 	steps.trace, steps.only, steps.from = true, "h4", 40*time.Millisecond
-	if lines := strings.Split(tell(steps), "\n"); len(lines) < 5 || len(lines) > 40 || !strings.Contains(lines[2], "timer") {
+	if lines := strings.Split(print(steps), "\n"); len(lines) < 5 || len(lines) > 40 || !strings.Contains(lines[2], "timer") {
 		t.Errorf("the end of the connection has %d lines: %q", len(lines), lines)
 	}
 	files, err := filepath.Glob(filepath.Join(path, "*.gtcp"))
@@ -65,7 +65,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// Of a capture, what any TCP sent is told from its packets: those that were sent again,
+// Of a capture, what any TCP sent is found from its packets: those that were sent again,
 // and where the window closed. A frame that was captured where it came and where it left
 // counts once.
 func TestDiagnoseCapture(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"gswitch/config"
 )
 
-// switchOf is a document with what headroom tells to set in a switch.
+// switchOf is a document with what headroom prints for a switch.
 func switchOf(r *calculation) string {
 	doc := "version: 1\nswitches:\n  - name: s1\n    pfc: {classes: ["
 	for c := range r.Classes {
@@ -23,7 +23,7 @@ func switchOf(r *calculation) string {
 	return doc
 }
 
-// Whatever the link and the classes: what headroom tells to set for input
+// Whatever the link and the classes: what headroom prints for input
 // queues is taken, and the pause ends below where it begins.
 func TestHeadroomOfInputQueuesIsTaken(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ import (
 	"gswitch/fabric"
 )
 
-// version is what Main was told.
+// version is the program's, which Main gets.
 var version = "unknown"
 
 // Exit codes.

@@ -123,7 +123,7 @@ func ofScenarios(c *cobra.Command) string {
 	return ""
 }
 
-// isFile tells scenarios from names of fabrics.
+// isFile reports whether a word names a scenario and not a fabric.
 func isFile(arg string) bool {
 	if strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") || strings.Contains(arg, "/") {
 		return true

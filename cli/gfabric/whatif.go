@@ -145,7 +145,7 @@ type portOutcome struct {
 	sent                  []departure
 }
 
-// departure is what tells one frame from the next.
+// departure is what distinguishes one frame from the next.
 type departure struct {
 	at   frame.Time
 	hash uint64

@@ -23,7 +23,7 @@ import (
 	"gswitch/control/privilege"
 )
 
-// version is what Main was told.
+// version is the program's, which Main gets.
 var version = "unknown"
 
 // Main runs ghost by the arguments of the process and returns its exit code.

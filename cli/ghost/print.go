@@ -35,7 +35,7 @@ func (r *rateFlag) Set(text string) error { return (*units.Rate)(r).UnmarshalTex
 func (r *rateFlag) String() string        { return units.Rate(*r).String() }
 func (r *rateFlag) Type() string          { return "rate" }
 
-// hopName names a hop as far as telemetry tells it.
+// hopName names a hop as far as telemetry names it.
 func hopName(h *api.Hop) string {
 	if h.Switch == 0 {
 		return "-"

@@ -120,7 +120,7 @@ func send(ctx context.Context, stop context.CancelCauseFunc, client api.HostClie
 		n, err := from.Read(b)
 		if n > 0 {
 			if _, err := client.WriteStream(ctx, &api.WriteStreamRequest{Host: host, Number: number, Data: b[:n]}); err != nil {
-				return // the connection has ended, as its stream tells
+				return // the connection has ended, as its stream shows
 			}
 		}
 		if errors.Is(err, io.EOF) {

@@ -105,7 +105,7 @@ or "ghost run --serve". What arrives there is compared with what was sent.
 
 The completion time of a message runs from its posting to its last
 acknowledgement. Queues are those that its frames found at each switch, as the
-telemetry tells.`,
+telemetry shows.`,
 		Example: `  ghost send --to 10.0.0.2 --size 1MB --count 10 --cc hpcc
   ghost send --to 10.0.0.2 --size 10MB --cc none --rate 300Mbps
   ghost send --port veth0 --addr 10.0.0.1/24 --to 10.0.0.2 --json`,

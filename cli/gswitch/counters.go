@@ -54,7 +54,7 @@ func isOn(ctx context.Context, client api.ControlClient, f *vswitch.Feature, nam
 const widest = 120
 
 // printCounters prints a row for each port and place at it, with a column for
-// each counter. Places of different kinds have tables of their own. on tells
+// each counter. Places of different kinds have tables of their own. on says
 // that a switch has the feature, where no port has.
 func printCounters(w io.Writer, f *vswitch.Feature, m *api.Counters, on bool) {
 	switch {

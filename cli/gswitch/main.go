@@ -16,11 +16,11 @@ import (
 	"gswitch/control/privilege"
 )
 
-// version is what Main was told.
+// version is the program's, which Main gets.
 var version = "unknown"
 
 // Main runs gswitch by the arguments of the process and returns its exit code.
-// The version is the program's own, as show version tells it.
+// The version is the program's own, as show version prints it.
 func Main(v string) int {
 	if err := privilege.Raise(); err != nil {
 		fmt.Fprintln(os.Stderr, "gswitch:", err)

@@ -55,7 +55,7 @@ func before(b, a uint64) uint64 {
 	return b - a
 }
 
-// printWaits tells a switch's own part of a deadlock.
+// printWaits prints a switch's own part of a deadlock.
 func printWaits(w io.Writer, m *api.Waits) {
 	if len(m.Waits) == 0 {
 		fmt.Fprintln(w, "no egress queue is held back by its neighbour")

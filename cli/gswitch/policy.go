@@ -40,7 +40,7 @@ func readPolicy(c *cobra.Command, file string) (*policy.Program, string, error) 
 	return p, string(text), nil
 }
 
-// costQueued is how many packets wait when the cost of a policy is told.
+// costQueued is how many packets wait when the cost of a policy is measured.
 const costQueued = 1024
 
 func (a *app) policyCheck() *cobra.Command {

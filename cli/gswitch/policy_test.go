@@ -231,7 +231,7 @@ switches:
 	}
 }
 
-// rests tells during which applications of a configuration frames kept arriving.
+// rests returns during which applications of a configuration frames kept arriving.
 type rests struct {
 	mu      sync.Mutex
 	frames  []time.Time

@@ -212,7 +212,7 @@ func TestPortIsExplained(t *testing.T) {
 		t.Errorf("exit code %d after SIGTERM; log:\n%s", code, d.log.String())
 	}
 	if log := d.log.String(); !strings.Contains(log, `msg="interface opened" interface=eth1 netns=`+l.ns[0]+` mode=native tried="zero-copy: refused`) {
-		t.Errorf("the log does not tell the mode:\n%s", log)
+		t.Errorf("the log does not name the mode:\n%s", log)
 	}
 }
 

@@ -120,22 +120,22 @@ type ControlClient interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListCounters(context.Context, *ListRequest) (*Counters, error)
-	// ListPauses tells which pauses the switches remember (pfc.log).
+	// ListPauses lists the pauses that the switches remember (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
-	// ListWaits tells which egress queues the neighbour holds back while frames
+	// ListWaits lists the egress queues that the neighbour holds back while frames
 	// are in them.
 	ListWaits(context.Context, *ListRequest) (*Waits, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
-	// ListExports tells where the reports of the switches go, and how far they are. They
+	// ListExports says where the reports of the switches go, and how far they are. They
 	// are the daemon's, of all its switches.
 	ListExports(context.Context, *ListRequest) (*Exports, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
-	// ListClocks tells of clocks that a controller may plan for.
+	// ListClocks lists the clocks that a controller may plan for.
 	ListClocks(context.Context, *ListRequest) (*Clocks, error)
 	// PlanClock gives the clock of a switch a stage of a plan of who follows whom. One of
 	// an earlier plan than the clock has begun with is refused (failed_precondition).
 	PlanClock(context.Context, *PlanClockRequest) (*Clock, error)
-	// ListLimits tells what is bounded, how much of it is in use, and how often
+	// ListLimits lists what is bounded, how much of it is in use, and how often
 	// something was refused.
 	ListLimits(context.Context, *ListRequest) (*Limits, error)
 	// Watch sends the ports again and again, with their rates since the
@@ -144,7 +144,7 @@ type ControlClient interface {
 	// Capture streams pcapng until the client goes away.
 	Capture(context.Context, *CaptureRequest) (*connect.ServerStreamForClient[CaptureResponse], error)
 	// Record starts, stops or writes out the records of switches, which are
-	// replayed by gfabric replay, and tells of them.
+	// replayed by gfabric replay, and lists records.
 	Record(context.Context, *RecordRequest) (*Recordings, error)
 }
 
@@ -632,22 +632,22 @@ type ControlHandler interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListCounters(context.Context, *ListRequest) (*Counters, error)
-	// ListPauses tells which pauses the switches remember (pfc.log).
+	// ListPauses lists the pauses that the switches remember (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
-	// ListWaits tells which egress queues the neighbour holds back while frames
+	// ListWaits lists the egress queues that the neighbour holds back while frames
 	// are in them.
 	ListWaits(context.Context, *ListRequest) (*Waits, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
-	// ListExports tells where the reports of the switches go, and how far they are. They
+	// ListExports says where the reports of the switches go, and how far they are. They
 	// are the daemon's, of all its switches.
 	ListExports(context.Context, *ListRequest) (*Exports, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
-	// ListClocks tells of clocks that a controller may plan for.
+	// ListClocks lists the clocks that a controller may plan for.
 	ListClocks(context.Context, *ListRequest) (*Clocks, error)
 	// PlanClock gives the clock of a switch a stage of a plan of who follows whom. One of
 	// an earlier plan than the clock has begun with is refused (failed_precondition).
 	PlanClock(context.Context, *PlanClockRequest) (*Clock, error)
-	// ListLimits tells what is bounded, how much of it is in use, and how often
+	// ListLimits lists what is bounded, how much of it is in use, and how often
 	// something was refused.
 	ListLimits(context.Context, *ListRequest) (*Limits, error)
 	// Watch sends the ports again and again, with their rates since the
@@ -656,7 +656,7 @@ type ControlHandler interface {
 	// Capture streams pcapng until the client goes away.
 	Capture(context.Context, *CaptureRequest, *connect.ServerStream[CaptureResponse]) error
 	// Record starts, stops or writes out the records of switches, which are
-	// replayed by gfabric replay, and tells of them.
+	// replayed by gfabric replay, and lists records.
 	Record(context.Context, *RecordRequest) (*Recordings, error)
 }
 

@@ -2302,8 +2302,8 @@ type Counter struct {
 	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
 	Feature       string                 `protobuf:"bytes,3,opt,name=feature,proto3" json:"feature,omitempty"` // such as qcn
 	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`       // that of the metric, without the prefix gswitch_
-	Labels        []*Label               `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty"`   // that tell where at the port, such as queue
-	Kind          string                 `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"`       // of what is counted, where the counter tells kinds apart
+	Labels        []*Label               `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty"`   // that say where at the port, such as queue
+	Kind          string                 `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"`       // of what is counted, where the counter distinguishes kinds
 	Value         float64                `protobuf:"fixed64,7,opt,name=value,proto3" json:"value,omitempty"`   // since counters were cleared; of a gauge, as it is
 	Gauge         bool                   `protobuf:"varint,8,opt,name=gauge,proto3" json:"gauge,omitempty"`
 	unknownFields protoimpl.UnknownFields

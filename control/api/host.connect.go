@@ -77,7 +77,7 @@ type HostClient interface {
 	GetHost(context.Context, *GetHostRequest) (*HostStatus, error)
 	ListQueuePairs(context.Context, *ListQueuePairsRequest) (*QueuePairs, error)
 	ListFlows(context.Context, *ListFlowsRequest) (*Flows, error)
-	// ListLimits tells what is bounded, how much of it is in use, and how often
+	// ListLimits lists what is bounded, how much of it is in use, and how often
 	// something was refused.
 	ListLimits(context.Context, *ListHostsRequest) (*Limits, error)
 	// The configuration in force, with its defaults.
@@ -357,7 +357,7 @@ type HostHandler interface {
 	GetHost(context.Context, *GetHostRequest) (*HostStatus, error)
 	ListQueuePairs(context.Context, *ListQueuePairsRequest) (*QueuePairs, error)
 	ListFlows(context.Context, *ListFlowsRequest) (*Flows, error)
-	// ListLimits tells what is bounded, how much of it is in use, and how often
+	// ListLimits lists what is bounded, how much of it is in use, and how often
 	// something was refused.
 	ListLimits(context.Context, *ListHostsRequest) (*Limits, error)
 	// The configuration in force, with its defaults.

@@ -1212,7 +1212,7 @@ func (x *HostPFCClass) GetQuenched() bool {
 	return false
 }
 
-// HostTiming tells how punctual the host is.
+// HostTiming says how punctual the host is.
 type HostTiming struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Poll          string                 `protobuf:"bytes,1,opt,name=poll,proto3" json:"poll,omitempty"`
@@ -1431,7 +1431,7 @@ type QueuePair struct {
 	Naks          uint64                 `protobuf:"varint,18,opt,name=naks,proto3" json:"naks,omitempty"`
 	Timeouts      uint64                 `protobuf:"varint,19,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
 	Cnps          uint64                 `protobuf:"varint,20,opt,name=cnps,proto3" json:"cnps,omitempty"`
-	Marks         uint64                 `protobuf:"varint,21,opt,name=marks,proto3" json:"marks,omitempty"`        // acknowledgements that told of a congestion mark
+	Marks         uint64                 `protobuf:"varint,21,opt,name=marks,proto3" json:"marks,omitempty"`        // acknowledgements that carried a congestion mark
 	Internals     []*Internal            `protobuf:"bytes,22,rep,name=internals,proto3" json:"internals,omitempty"` // of congestion control
 	Host          string                 `protobuf:"bytes,23,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2173,7 +2173,7 @@ func (x *TransferRequest) GetHost() string {
 	return ""
 }
 
-// TransferReport tells what is new. The last one has done set.
+// TransferReport has what is new. The last one has done set.
 type TransferReport struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Done          bool                   `protobuf:"varint,1,opt,name=done,proto3" json:"done,omitempty"`
@@ -2344,8 +2344,8 @@ func (x *TransferSample) GetHops() []*Hop {
 
 type Hop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Switch        uint32                 `protobuf:"varint,1,opt,name=switch,proto3" json:"switch,omitempty"`                           // 0: the format does not tell
-	Port          uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`                               // egress, 0: the format does not tell
+	Switch        uint32                 `protobuf:"varint,1,opt,name=switch,proto3" json:"switch,omitempty"`                           // 0: the format does not carry it
+	Port          uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`                               // egress, 0: the format does not carry it
 	Rate          uint64                 `protobuf:"varint,3,opt,name=rate,proto3" json:"rate,omitempty"`                               // 0: unknown
 	Queue         uint64                 `protobuf:"varint,4,opt,name=queue,proto3" json:"queue,omitempty"`                             // bytes that waited behind the frame when it left
 	QueueDelay    uint64                 `protobuf:"varint,5,opt,name=queue_delay,json=queueDelay,proto3" json:"queue_delay,omitempty"` // the time that they take at that rate
@@ -2446,7 +2446,7 @@ type TransferResult struct {
 	VerifiedBytes    uint64 `protobuf:"varint,14,opt,name=verified_bytes,json=verifiedBytes,proto3" json:"verified_bytes,omitempty"`
 	ReceivedMessages uint64 `protobuf:"varint,15,opt,name=received_messages,json=receivedMessages,proto3" json:"received_messages,omitempty"`
 	Corrupt          uint64 `protobuf:"varint,16,opt,name=corrupt,proto3" json:"corrupt,omitempty"` // frames, or pieces of memory, that were not as sent
-	Marks            uint64 `protobuf:"varint,17,opt,name=marks,proto3" json:"marks,omitempty"`     // acknowledgements that told of a congestion mark
+	Marks            uint64 `protobuf:"varint,17,opt,name=marks,proto3" json:"marks,omitempty"`     // acknowledgements that carried a congestion mark
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }

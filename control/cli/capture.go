@@ -114,7 +114,7 @@ type captured struct {
 }
 
 // report says what came of it. Standard output is somebody else's: only a
-// loss is told then.
+// loss is reported then.
 func (g captured) report(w io.Writer, file string) {
 	if file != "-" {
 		fmt.Fprintf(w, "%s, %d bytes in %s\n", Plural(g.frames, "frame"), g.bytes, file)

@@ -48,7 +48,7 @@ func TestLossIsTold(t *testing.T) {
 	var b bytes.Buffer
 	captured{bytes: 9, frames: 1, dropped: 2}.report(&b, "-")
 	if want := "2 frames more lost by the capture"; !bytes.HasPrefix(b.Bytes(), []byte(want)) {
-		t.Errorf("a loss is told as %q", b.String())
+		t.Errorf("a loss is shown as %q", b.String())
 	}
 }
 

@@ -45,7 +45,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// A mistake on the command line is told with what is missing, how the verb is
+// A mistake on the command line is answered with what is missing, how the verb is
 // written, an example and where to read on; one in a file without.
 func TestExplained(t *testing.T) {
 	var fail error
@@ -88,7 +88,7 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "--file string") || strings.Count(out.String(), "word") != 30 {
-		t.Errorf("not all is told:\n%s", &out)
+		t.Errorf("something is missing:\n%s", &out)
 	}
 	for line := range strings.Lines(out.String()) {
 		if len(line) > columns+1 {

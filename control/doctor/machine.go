@@ -156,7 +156,7 @@ func (s *System) container() Finding {
 	return ok("container", "none: in the initial user namespace")
 }
 
-// bpffs is told for completeness: nothing is pinned there.
+// bpffs is shown for completeness: nothing is pinned there.
 func (s *System) bpffs() Finding {
 	for line := range strings.Lines(s.read("proc/mounts")) {
 		if f := strings.Fields(line); len(f) > 2 && f[2] == "bpf" {

@@ -7,7 +7,7 @@ import (
 	"gswitch/hostnic"
 )
 
-// Who needs telemetry and gets none is told so, and nobody else.
+// Who needs telemetry and gets none gets an error, and nobody else.
 func TestBlind(t *testing.T) {
 	n := hostnic.Counts{Blind: 7, AcksReceived: 10, NaksReceived: 2}
 	if got := blind("hpcc", &n); !strings.HasPrefix(got, "hpcc needs telemetry, and 7 of 12 acknowledgements") {

@@ -71,7 +71,7 @@ func (s *server) Punctuality(ctx context.Context, r *api.PunctualityRequest) (*a
 	return &api.PunctualityReport{ClockRead: clockRead(u.engine), Wake: percentiles(spans), Poll: poll.String()}, nil
 }
 
-// logPunctuality tells at the start what the machine does to the timing of the
+// logPunctuality logs at the start what the machine does to the timing of the
 // workers: the cheap part of a calibration.
 func (d *Daemon) logPunctuality(ctx context.Context) {
 	for i := range d.engine.Workers() {

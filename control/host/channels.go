@@ -19,7 +19,7 @@ import (
 	"gswitch/wire"
 )
 
-// transparentUsage tells people how to speak to the API.
+// transparentUsage shows people how to call the API.
 const transparentUsage = `ghost: GET /metrics are the metrics of Prometheus. The API takes POST with JSON (or Connect, or gRPC):
   curl --unix-socket /run/ghost/NAME.sock -H 'Content-Type: application/json' -d '{}' http://ghost/gswitch.v1.Transparent/ListChannels`
 

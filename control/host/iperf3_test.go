@@ -41,7 +41,7 @@ func TestIperf3(t *testing.T) {
 	c := clientOf(t, s, "one")
 	says(t, c, iperfParams)
 	says(t, clientOf(t, s, "two"), iperfDenied)
-	go c.Write(framed(`{"tcp":true,"parallel":2,"len":100}`)) // what follows tells
+	go c.Write(framed(`{"tcp":true,"parallel":2,"len":100}`)) // what follows shows it
 	says(t, c, iperfStreams)
 	data := []net.Conn{clientOf(t, s, "one"), clientOf(t, s, "one")}
 	says(t, c, iperfStart, iperfRunning)
@@ -73,7 +73,7 @@ func TestIperf3(t *testing.T) {
 	for _, wrong := range []string{`{"udp":true,"parallel":1,"len":100}`, `{"parallel":1,"len":100,"bidirectional":true}`, `{"parallel":0,"len":100}`, `{"parallel":1000,"len":100}`, `{"parallel":1}`} {
 		c := clientOf(t, &iperf{timeout: 30 * time.Second}, "x")
 		says(t, c, iperfParams)
-		go c.Write(framed(wrong)) // what follows tells
+		go c.Write(framed(wrong)) // what follows shows it
 		says(t, c, iperfError, 0, 0, 0, iperfUnimplemented)
 	}
 }

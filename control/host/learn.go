@@ -48,7 +48,7 @@ func (m *measured) in(h *config.Host) *config.Host {
 
 // learn measures the round trip to the peer of a request, if T is to be
 // measured and this is one of the first peers. Queue pairs that are opened from
-// then on use it. What fails is left to the transfer to tell.
+// then on use it. What fails is left to the transfer to report.
 func (d *Daemon) learn(ctx context.Context, u *unit, r *api.TransferRequest) {
 	m := &u.measured
 	to, err := netip.ParseAddr(r.To)

@@ -66,7 +66,7 @@ func (u *unit) limits() []*api.Limit {
 	return v
 }
 
-// ListLimits tells the same of bumps.
+// ListLimits does the same for bumps.
 func (s *transparentServer) ListLimits(_ context.Context, r *api.ListBumpsRequest) (*api.Limits, error) {
 	which, err := s.chosen(r.Host)
 	if err != nil {

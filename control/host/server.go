@@ -21,7 +21,7 @@ import (
 	"gswitch/section"
 )
 
-// usage tells people how to speak to the API.
+// usage shows people how to call the API.
 const usage = `ghost: GET /metrics are the metrics of Prometheus, /healthz says that the daemon answers, /readyz that its ports are open. The API takes POST with JSON (or Connect, or gRPC):
   curl --unix-socket /run/ghost/NAME.sock -H 'Content-Type: application/json' -d '{}' http://ghost/gswitch.v1.Host/GetHost
 and over TCP only where control.api opens it (Authorization: Bearer, or a client's certificate).`

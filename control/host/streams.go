@@ -20,7 +20,7 @@ import (
 )
 
 // A connection of TCP of a host is a net.Conn here. What a program does to it are commands
-// of the host, and what it waits for is looked at again and again: the host tells nobody.
+// of the host, and what it waits for is looked at again and again: the host notifies nobody.
 
 // How often it is looked at: the first time soon, then less and less.
 const (

@@ -182,7 +182,7 @@ func hops(h *config.Host, p *inband.Path) (out []*api.Hop) {
 	return out
 }
 
-// hop describes one hop. Where the format does not tell the rate of a link,
+// hop describes one hop. Where the format does not carry the rate of a link,
 // and the configuration says that all have one, it is that.
 func hop(h *config.Host, at *inband.Hop) *api.Hop {
 	m := &api.Hop{Switch: at.Node, Port: uint32(at.Port), Rate: at.Rate, Queue: at.Q, Timestamp: at.TS}

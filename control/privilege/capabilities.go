@@ -38,7 +38,7 @@ var Used = []Capability{
 func Missing() (missing []Capability) {
 	have, err := effective()
 	if err != nil {
-		return nil // no /proc: the system calls will tell
+		return nil // no /proc: the system calls will fail
 	}
 	has := func(v cap.Value) bool { return have>>v&1 == 1 }
 	for _, c := range Used {

@@ -46,7 +46,7 @@ func (h *halving) Reset(env *cc.Env) { h.line, h.rate, h.cut = env.Rate, env.Rat
 // OnAck is called with each acknowledgement.
 func (h *halving) OnAck(f *cc.Feedback) {
 	switch {
-	case f.RTT == 0: // of a retransmission: it tells nothing
+	case f.RTT == 0: // of a retransmission: it says nothing
 	case f.RTT <= h.target:
 		h.rate = min(h.rate+h.step, h.line)
 	case f.Now-h.cut >= f.RTT: // once a round trip

@@ -141,10 +141,10 @@ func TestSim(t *testing.T) {
 			t.Errorf("%+v", v.Runs[i])
 		}
 	}
-	told := to.String()
-	a, b := strings.Index(told, "== DCQCN in virtual time\n"), strings.Index(told, "== HPCC in virtual time\n")
-	if a < 0 || b < a || !strings.Contains(told[a:b], " ended") || !strings.Contains(told[b:], " ended") || strings.Contains(told, "\x1b") {
-		t.Errorf("told meanwhile:\n%s", told)
+	printed := to.String()
+	a, b := strings.Index(printed, "== DCQCN in virtual time\n"), strings.Index(printed, "== HPCC in virtual time\n")
+	if a < 0 || b < a || !strings.Contains(printed[a:b], " ended") || !strings.Contains(printed[b:], " ended") || strings.Contains(printed, "\x1b") {
+		t.Errorf("told meanwhile:\n%s", printed)
 	}
 	page, err := os.ReadFile(filepath.Join(out, "report.html"))
 	if err != nil || !strings.Contains(string(page), "Eight hosts send to a ninth") {

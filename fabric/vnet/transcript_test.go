@@ -133,7 +133,7 @@ func (s *story) build(d *datadriven.TestData) error {
 	c.Host.Recovery = vnet.Recovery{Cap: true, RTOs: true}
 	c.Engine = func(spec *vnet.EngineSpec) (vnet.Engine, error) {
 		e, err := vnet.Virtual(spec)
-		return &told{e, s, topo}, err
+		return &narrator{e, s, topo}, err
 	}
 	every, err := time.ParseDuration(opt["windows"])
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *story) say(at frame.Time, line string) { fmt.Fprintf(&s.out, "%s %s\n",
 func instant(t frame.Time) string { return fmt.Sprintf("%.3fus", float64(t)/1000) }
 
 // told is an engine that says what hosts send and what becomes of it.
-type told struct {
+type narrator struct {
 	vnet.Engine
 	s    *story
 	topo *fabric.Topology
@@ -175,7 +175,7 @@ type toldNode struct {
 	pool *frame.Pool
 }
 
-func (e *told) AddNode(node int, n frame.Stepper, after func(frame.Time)) int {
+func (e *narrator) AddNode(node int, n frame.Stepper, after func(frame.Time)) int {
 	if e.topo.Nodes[node].Kind == fabric.Host {
 		n = &toldNode{n, e.s, e.topo.Nodes[node].Name, e.Engine.Pool(node)}
 	}

@@ -63,13 +63,13 @@ func TestSection(t *testing.T) {
 
 // stageTo returns the last stage of class 3 that a port notifies its neighbour, and
 // whether it tells one.
-func stageTo(r *st.Rig, port uint16) (stage uint16, told bool) {
+func stageTo(r *st.Rig, port uint16) (stage uint16, sent bool) {
 	for _, b := range r.Out(port) {
 		if c := wire.MACControl(b); wire.Ethernet(b).EtherType() == wire.EtherTypeMACControl && c.Opcode() == wire.OpPFC {
-			stage, told = c.Quanta(3), true
+			stage, sent = c.Quanta(3), true
 		}
 	}
-	return stage, told
+	return stage, sent
 }
 
 func frames(n int) (v [][]byte) {
@@ -87,34 +87,34 @@ func TestStagesFollowTheBuffer(t *testing.T) {
 	cfg.Ports[0].Trust, cfg.Ports[0].DefaultClass = vswitch.TrustNone, 3
 	r := st.New(t, cfg)
 	r.In(0, frames(9)...)
-	if stage, told := stageTo(r, 0); told {
+	if stage, sent := stageTo(r, 0); sent {
 		t.Fatalf("below the first threshold stage %d is told", stage)
 	}
 	before := uint16(0)
 	for range 4 {
 		r.In(0, frames(16)...)
-		stage, told := stageTo(r, 0)
-		if !told || stage <= before || stage > 15 {
-			t.Fatalf("stage %d (told: %v) after stage %d, of a buffer that fills", stage, told, before)
+		stage, sent := stageTo(r, 0)
+		if !sent || stage <= before || stage > 15 {
+			t.Fatalf("stage %d (told: %v) after stage %d, of a buffer that fills", stage, sent, before)
 		}
 		before = stage
 	}
 	pausing := *cfg
 	pausing.Options = nil
 	r.Apply(&pausing)
-	if quanta, told := stageTo(r, 0); !told || quanta != pfc.DefaultQuanta {
-		t.Fatalf("without stages a time of %d is told (%v), want a pause", quanta, told)
+	if quanta, sent := stageTo(r, 0); !sent || quanta != pfc.DefaultQuanta {
+		t.Fatalf("without stages a time of %d is told (%v), want a pause", quanta, sent)
 	}
 	r.Apply(cfg)
-	if stage, told := stageTo(r, 0); !told || stage != before {
-		t.Fatalf("stage %d is told (%v) once there are stages again, want %d", stage, told, before)
+	if stage, sent := stageTo(r, 0); !sent || stage != before {
+		t.Fatalf("stage %d is told (%v) once there are stages again, want %d", stage, sent, before)
 	}
 	for range 100 {
 		r.Advance(300)
 		r.Out(1)
 	}
-	if stage, told := stageTo(r, 0); !told || stage != 0 {
-		t.Errorf("stage %d is told (%v) when all has left, want 0", stage, told)
+	if stage, sent := stageTo(r, 0); !sent || stage != 0 {
+		t.Errorf("stage %d is told (%v) when all has left, want 0", stage, sent)
 	}
 }
 
@@ -133,8 +133,8 @@ func TestLastStageWhereFramesRunOut(t *testing.T) {
 		want uint16
 	}{{cfg, 15}, {&pausing, pfc.DefaultQuanta}, {cfg, 15}} {
 		r.Apply(c.cfg)
-		if got, told := stageTo(r, 0); !told || got != c.want {
-			t.Fatalf("%d is told (%v), want %d", got, told, c.want)
+		if got, sent := stageTo(r, 0); !sent || got != c.want {
+			t.Fatalf("%d is told (%v), want %d", got, sent, c.want)
 		}
 	}
 }

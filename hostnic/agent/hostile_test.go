@@ -7,18 +7,18 @@ import (
 	"gswitch/hostnic"
 )
 
-// tell sends a datagram of the connection manager from one end to the other. A
+// send sends a datagram of the connection manager from one end to the other. A
 // Request shows the cookie that the other end wants from it.
-func (p *pair) tell(from int, m message) {
+func (p *pair) send(from int, m message) {
 	p.t.Helper()
 	if m.kind == request {
 		m.bytes = p.a[1-from].cookie(p.now, p.a[from].cfg.NIC.Addr, m.id)
 	}
-	p.say(from, m)
+	p.sendRaw(from, m)
 }
 
-// say sends a datagram as it is.
-func (p *pair) say(from int, m message) {
+// sendRaw sends a datagram as it is.
+func (p *pair) sendRaw(from int, m message) {
 	p.t.Helper()
 	var b [messageLen]byte
 	m.encode(&b)
@@ -35,18 +35,18 @@ func TestCloseTwice(t *testing.T) {
 	p := newPair(t, nil)
 	p.serve(8 * checkAtOnce)
 	p.finish(transfer(p, 100, 1)) // so that they know each other
-	p.tell(0, message{kind: request, service: Memory, id: 9, qpn: 0x123456, payload: uint32(p.a[1].cfg.NIC.Payload), size: 8 * checkAtOnce, cc: "none"})
+	p.send(0, message{kind: request, service: Memory, id: 9, qpn: 0x123456, payload: uint32(p.a[1].cfg.NIC.Payload), size: 8 * checkAtOnce, cc: "none"})
 	p.pass(4 * tick)
 	s := p.a[1].find(p.a[0].cfg.NIC.Addr, 9)
 	if s == nil {
 		t.Fatal("no session was opened")
 	}
-	p.tell(0, message{kind: closing, id: 9, size: 8 * checkAtOnce})
+	p.send(0, message{kind: closing, id: 9, size: 8 * checkAtOnce})
 	p.run(frame.Second, func() bool { return s.checked > 0 })
 	if s.checked == 0 || s.Closed {
 		t.Fatalf("%d bytes are compared, closed is %v", s.checked, s.Closed)
 	}
-	p.tell(0, message{kind: closing, id: 9, size: 1})
+	p.send(0, message{kind: closing, id: 9, size: 1})
 	p.run(frame.Second, func() bool { return s.Closed })
 	if s.Bytes != 8*checkAtOnce || s.Corrupt != 0 {
 		t.Errorf("%d bytes compared, %d pieces wrong", s.Bytes, s.Corrupt)
@@ -68,7 +68,7 @@ func TestFloodOfRequests(t *testing.T) {
 		}
 	}
 	for id := range uint64(10 * most) {
-		p.tell(0, message{kind: request, id: id, qpn: 0x123456, payload: uint32(p.a[1].cfg.NIC.Payload), cc: "none"})
+		p.send(0, message{kind: request, id: id, qpn: 0x123456, payload: uint32(p.a[1].cfg.NIC.Payload), cc: "none"})
 		p.pass(20 * tick)
 	}
 	// One peer takes no more than it leaves to others.
@@ -104,7 +104,7 @@ func TestForgedAnswers(t *testing.T) {
 		if i%4 == 0 && m.kind != reject && m.kind != closed && m.kind != challenge {
 			m.id = tr.id // Accept again, Request and Close of the other end's number
 		}
-		p.tell(1, m)
+		p.send(1, m)
 		p.pass(tick)
 	}
 	p.run(100*frame.Second, func() bool { return tr.State == Ended })
@@ -142,7 +142,7 @@ func TestNothingIsReflected(t *testing.T) {
 		if id%2 == 1 {
 			m.bytes = rng.Uint64()
 		}
-		p.say(0, m)
+		p.sendRaw(0, m)
 		p.pass(20 * tick)
 	}
 	p.pass(10 * frame.Second)
@@ -181,7 +181,7 @@ func TestKeysOfSessions(t *testing.T) {
 	p.finish(transfer(p, 100, 1))
 	var keys []uint32
 	for id := range uint64(2) {
-		p.tell(0, message{kind: request, service: Memory, id: 50 + id, qpn: 0x500 + uint32(id), payload: uint32(p.a[1].cfg.NIC.Payload), size: 1 << 20, cc: "none"})
+		p.send(0, message{kind: request, service: Memory, id: 50 + id, qpn: 0x500 + uint32(id), payload: uint32(p.a[1].cfg.NIC.Payload), size: 1 << 20, cc: "none"})
 		p.pass(20 * tick)
 		s := p.a[1].find(p.a[0].cfg.NIC.Addr, 50+id)
 		if s == nil || s.answer.rkey != s.key || s.key == 0 {
@@ -206,20 +206,20 @@ func TestKeysOfSessions(t *testing.T) {
 func TestNumbersTellNoSecrets(t *testing.T) {
 	p := newPair(t, nil)
 	p.serve(0)
-	var told []uint64
+	var seen []uint64
 	p.lose = func(from int, b []byte) bool {
 		var m message
 		if from == 0 && b[12] == 8 && b[13] == 0 && b[23] == 17 && m.decode(b[42:min(len(b), 42+messageLen)]) == nil && m.kind == request {
-			told = append(told, m.id)
+			seen = append(seen, m.id)
 		}
 		return false
 	}
 	p.finish(transfer(p, 100, 1))
 	victim, other, now := p.a[0], p.a[1].cfg.NIC.Addr, 10*cookieLife
-	if len(told) == 0 {
+	if len(seen) == 0 {
 		t.Fatal("no request was seen")
 	}
-	for _, id := range told {
+	for _, id := range seen {
 		// The state of xorshift64* that gave such a number, and the seeds behind it
 		// and the one before (frame.Rand).
 		s := id * inverse(2685821657736338717)

@@ -346,7 +346,7 @@ func TestForgedUnreachables(t *testing.T) {
 	n, _, _ := wire.TelemetryLen(carried, 42, len(carried), be.Uint16(carried[36:]))
 	bth := 42 + n
 	ours := g.b[0]
-	tell := func(b []byte) (refused bool) {
+	receive := func(b []byte) (refused bool) {
 		before := ours.count.Refusals
 		ours.Receive(g.now, Outer, []frame.Ref{g.pool.New(portUnreachable(b, false))})
 		g.run(frame.Millisecond, nil)
@@ -364,11 +364,11 @@ func TestForgedUnreachables(t *testing.T) {
 		"a frame of another number":   changed(carried, func(b []byte) { b[bth+5] ^= 4 }),
 		"eight bytes of a frame":      carried[:42],
 	} {
-		if tell(b) || ours.count.Closed != 0 {
+		if receive(b) || ours.count.Closed != 0 {
 			t.Errorf("%s ends the channels", name)
 		}
 	}
-	if !tell(carried) {
+	if !receive(carried) {
 		t.Error("a frame that was sent, and is refused, ends no channel")
 	}
 	g.run(2*frame.Second, nil)

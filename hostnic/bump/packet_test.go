@@ -123,7 +123,7 @@ func TestTooLong(t *testing.T) {
 	for _, v := range []struct {
 		p    packet
 		size int
-		told bool
+		informed bool
 	}{
 		{packet{to: 1, proto: wire.ProtoUDP, fragment: wire.IPv4DontFragment}, 1384, false},
 		{packet{to: 1, proto: wire.ProtoUDP, fragment: wire.IPv4DontFragment}, 1385, true},
@@ -139,7 +139,7 @@ func TestTooLong(t *testing.T) {
 		drops := g.b[0].count.Drops[frame.MTUExceeded]
 		g.send(0, p.bytes())
 		g.run(5*frame.Millisecond, nil)
-		if !v.told {
+		if !v.informed {
 			if len(g.got[1]) != 1 || len(g.got[0]) != 0 || !bytes.Equal(g.got[1][0], p.bytes()) {
 				t.Errorf("%d bytes, IPv6 %v: %d arrived, %d errors", v.size, p.v6, len(g.got[1]), len(g.got[0]))
 			}

@@ -120,13 +120,13 @@ func TestCongestionPointRests(t *testing.T) {
 	}
 	T := rocc.For(rate40G).Period
 	var last rocc.Notice
-	told, atMax := 0, 0
+	notified, atMax := 0, 0
 	for range 400 {
 		r.Advance(T - 8*frame.Microsecond)
 		r.Out(1) // one frame: the queue lasts for 200 periods
 		list, _ := noticesAt(t, r, 0)
 		for _, last = range list {
-			if told++; last.Fair == 4000 {
+			if notified++; last.Fair == 4000 {
 				atMax++
 			}
 		}
@@ -134,8 +134,8 @@ func TestCongestionPointRests(t *testing.T) {
 	if pointsOf(n).due != frame.Never || pointsOf(n).all[0].flows.Len() != 0 || !pointsOf(n).all[0].control.AtMax() {
 		t.Errorf("the point does not rest: due %d, %d flows, F %d", pointsOf(n).due, pointsOf(n).all[0].flows.Len(), pointsOf(n).all[0].control.Units())
 	}
-	if told < 100 || last.Fair != 4000 || atMax != 1 {
-		t.Errorf("%d notices, the last with %d units, %d with the largest rate", told, last.Fair, atMax)
+	if notified < 100 || last.Fair != 4000 || atMax != 1 {
+		t.Errorf("%d notices, the last with %d units, %d with the largest rate", notified, last.Fair, atMax)
 	}
 	r.In(0, st.RoCE(1, 1, 1400))
 	if due := pointsOf(n).due; due <= r.Now || due > r.Now+T || due%T != 0 {
@@ -248,7 +248,7 @@ func TestCongestionPointBoundsItsNotices(t *testing.T) {
 		}
 	}
 	T := rocc.For(rate40G).Period
-	told := map[uint32]int{}
+	notified := map[uint32]int{}
 	for range 3 {
 		r.Advance(T)
 		list, quotes := noticesAt(t, r, 0)
@@ -256,11 +256,11 @@ func TestCongestionPointBoundsItsNotices(t *testing.T) {
 			t.Errorf("%d notices in a period, want 4", len(list))
 		}
 		for _, q := range quotes {
-			told[wire.BTH(q[28:]).DestQP()]++
+			notified[wire.BTH(q[28:]).DestQP()]++
 		}
 	}
-	if len(told) != 10 {
-		t.Errorf("of ten flows %d had their turn: %v", len(told), told)
+	if len(notified) != 10 {
+		t.Errorf("of ten flows %d had their turn: %v", len(notified), notified)
 	}
 	for flow, want := range map[[2]uint32]int{{10, 4000}: 400, {1, 4000}: 1024, {4000, 4000}: 1} {
 		c := Config{Params: rocc.Params{FMin: flow[0], FMax: flow[1]}}

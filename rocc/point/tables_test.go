@@ -20,13 +20,13 @@ func TestCongestionPointTables(t *testing.T) {
 		cfg := changed(roccConfig(), func(o *Config) { o.Table = rocc.TableConfig{Kind: kind, Sample: 2, Age: 20} })
 		r := st.New(t, cfg)
 		n := r.Switch.Nodes[0]
-		told := map[uint32]int{}
+		notified := map[uint32]int{}
 		period := func() {
 			r.Advance(T - 8*frame.Microsecond)
 			r.Out(1)
 			_, quotes := noticesAt(t, r, 0)
 			for _, q := range quotes {
-				told[wire.BTH(q[28:]).DestQP()]++
+				notified[wire.BTH(q[28:]).DestQP()]++
 			}
 		}
 		for range 40 {
@@ -35,8 +35,8 @@ func TestCongestionPointTables(t *testing.T) {
 			}
 			period()
 		}
-		if told[1] < 30 || told[2] < 30 || len(told) != 2 {
-			t.Errorf("%s: in 40 periods were told %v", name, told)
+		if notified[1] < 30 || notified[2] < 30 || len(notified) != 2 {
+			t.Errorf("%s: in 40 periods were told %v", name, notified)
 		}
 		if v := Views(n, nil); v[0].Table != kind || v[0].Flows != 2 {
 			t.Errorf("%s: the point says %+v", name, v[0])

@@ -73,7 +73,7 @@ type two struct {
 	sent   int
 	way    []flying
 	ends   [2]uint32
-	told   [2][]Completion
+	reported   [2][]Completion
 }
 
 type flying struct {
@@ -135,7 +135,7 @@ func (x *two) run(until frame.Time) {
 			}
 			var buf [8]Completion
 			for k := s.TakeCompletions(buf[:]); k > 0; k = s.TakeCompletions(buf[:]) {
-				x.told[i] = append(x.told[i], buf[:k]...)
+				x.reported[i] = append(x.reported[i], buf[:k]...)
 			}
 		}
 		next := min(x.stacks[0].Due(), x.stacks[1].Due())
@@ -189,12 +189,12 @@ func TestMessages(t *testing.T) {
 				}
 			}
 			x.run(60 * frame.Second)
-			if len(x.told[0]) != len(sizes) || len(x.told[1]) != len(sizes) {
-				t.Fatalf("%d messages were acknowledged and %d arrived of %d", len(x.told[0]), len(x.told[1]), len(sizes))
+			if len(x.reported[0]) != len(sizes) || len(x.reported[1]) != len(sizes) {
+				t.Fatalf("%d messages were acknowledged and %d arrived of %d", len(x.reported[0]), len(x.reported[1]), len(sizes))
 			}
-			for i, d := range x.told[0] {
-				if d.Op != Sent || d.ID != uint64(100+i) || d.Bytes != sizes[i] || x.told[1][i].Op != Arrived {
-					t.Errorf("message %d: %+v, %+v", i, d, x.told[1][i])
+			for i, d := range x.reported[0] {
+				if d.Op != Sent || d.ID != uint64(100+i) || d.Bytes != sizes[i] || x.reported[1][i].Op != Arrived {
+					t.Errorf("message %d: %+v, %+v", i, d, x.reported[1][i])
 				}
 			}
 			if zero := x.stacks[0].Counts().Stats.ZeroWindows; (zero > 0) != (c.rate > 0) {
@@ -225,8 +225,8 @@ func TestGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.run(10_000 * frame.Second)
-	if len(x.told[0]) != 1 || x.told[0][0].Op != Failed || x.told[0][0].Err == nil {
-		t.Fatalf("reported %+v", x.told[0])
+	if len(x.reported[0]) != 1 || x.reported[0][0].Op != Failed || x.reported[0][0].Err == nil {
+		t.Fatalf("reported %+v", x.reported[0])
 	}
 }
 
