@@ -22,9 +22,9 @@ func TestQCNStory(t *testing.T) {
 		bytes  int
 		time   int
 	}{
-		{send(1_000_000), 10000, 10000, 0, 0}, // without a limiter nothing counts
-		{notice(64 / 4), 8750, 10000, 0, 0},     // 16/128 less
-		{notice(63), 4443.359375, 10000, 0, 0},  // 65/128 of it; the target stays
+		{send(1_000_000), 10000, 10000, 0, 0},  // without a limiter nothing counts
+		{notice(64 / 4), 8750, 10000, 0, 0},    // 16/128 less
+		{notice(63), 4443.359375, 10000, 0, 0}, // 65/128 of it; the target stays
 		{notice(63), 2256.393433, 10000, 0, 0},
 		{send(149_999), 2256.393433, 10000, 0, 0},
 		{send(1), 6128.196716, 10000, 1, 0}, // fast recovery

@@ -42,9 +42,9 @@ func TestRoCCStory(t *testing.T) {
 		{notice(80, a, 4200), 3000, b},  //
 		{notice(120, a, 3000), 3000, a}, // an equal rate is taken
 		{notice(130, b, 9000), 3000, a}, // what is not obeyed does not put recovery off
-		{wait(520), 6000, a},          // 400 us after the last one that was obeyed
-		{wait(920), 12000, a},         //
-		{wait(1320), 24000, a},        //
+		{wait(520), 6000, a},            // 400 us after the last one that was obeyed
+		{wait(920), 12000, a},           //
+		{wait(1320), 24000, a},          //
 		{notice(1400, b, 10000), 10000, b},
 		{wait(1800), 20000, b},
 		{wait(2200), 40000, b}, // the line rate is not above itself

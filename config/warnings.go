@@ -25,6 +25,7 @@ func Warnings(file string, data []byte) section.Errors {
 			}
 		}
 		d.warnWhole(&resolved.Switches[i], path)
+		d.warnLossy(s, path)
 		for _, f := range vswitch.Features() {
 			if f.InputQueued && s.Features.Get(f.Name) != nil && s.Buffer.Size != 0 {
 				d.Fail(path+".buffer.size", "is for copies and what the switch itself sends: other frames wait in the queues of %s", f.Name)
@@ -36,4 +37,23 @@ func Warnings(file string, data []byte) section.Errors {
 	}
 	errs, _ := d.Err().(section.Errors)
 	return errs
+}
+
+// warnLossy warns of keys about pauses in a switch that neither takes nor sends any.
+func (d decoder) warnLossy(s *Switch, path string) {
+	if len(s.PFC.Classes) > 0 || s.PFC.Pause {
+		return
+	}
+	const why = "does nothing without lossless classes: name them in pfc.classes, or take it out"
+	if s.PFC.Response != 0 {
+		d.Fail(path+".pfc.response", why)
+	}
+	if s.PFC.ErrDisable != 0 {
+		d.Fail(path+".pfc.err_disable", why)
+	}
+	for i := range s.Ports {
+		if s.Ports[i].Lossless != nil {
+			d.Fail(fmt.Sprintf("%s.ports[%d].lossless", path, i), why)
+		}
+	}
 }

@@ -121,8 +121,8 @@ func TestPartialChecksums(t *testing.T) {
 // 1191, RFC 8201); what may be cut passes untouched.
 func TestTooLong(t *testing.T) {
 	for _, v := range []struct {
-		p    packet
-		size int
+		p        packet
+		size     int
 		informed bool
 	}{
 		{packet{to: 1, proto: wire.ProtoUDP, fragment: wire.IPv4DontFragment}, 1384, false},

@@ -65,15 +65,15 @@ func TestTimers(t *testing.T) {
 
 // two are two hosts with a link that loses every n-th frame.
 type two struct {
-	t      testing.TB
-	stacks [2]*Stack
-	pool   *frame.Pool
-	now    frame.Time
-	lose   int
-	sent   int
-	way    []flying
-	ends   [2]uint32
-	reported   [2][]Completion
+	t        testing.TB
+	stacks   [2]*Stack
+	pool     *frame.Pool
+	now      frame.Time
+	lose     int
+	sent     int
+	way      []flying
+	ends     [2]uint32
+	reported [2][]Completion
 }
 
 type flying struct {
