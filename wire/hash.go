@@ -17,9 +17,10 @@ type Hasher struct {
 	symmetric bool
 
 	// What of a packet counts: ones where it does.
-	src, dst     uint64
-	ports, label uint32
-	proto        uint8
+	src, dst uint64 // of words of addresses of IPv6
+	addrs    uint64 // of both addresses of IPv4
+	l4       uint64 // of ports and protocol, as they are hashed
+	label    uint32
 }
 
 // HashFields are the fields of a packet that distinguish flows.
@@ -40,8 +41,9 @@ const (
 func (h Hasher) Only(f HashFields) Hasher {
 	has := func(x HashFields) uint64 { return -uint64(f & x / x) }
 	h.src, h.dst = has(HashSrc), has(HashDst)
-	h.ports = uint32(has(HashSrcPort))<<16 | uint32(has(HashDstPort))&0xffff
-	h.proto, h.label = uint8(has(HashProto)), uint32(has(HashLabel))
+	h.addrs = h.src<<32 | h.dst>>32
+	h.l4 = layer4(uint32(has(HashSrcPort))<<16|uint32(has(HashDstPort))&0xffff, uint8(has(HashProto)))
+	h.label = uint32(has(HashLabel))
 	return h
 }
 
@@ -74,14 +76,18 @@ func mulFold(a, b uint64) uint64 {
 // source and destination port, most significant first. Fragments and protocols
 // without ports pass 0 for ports.
 func (h *Hasher) IPv4(addrs uint64, ports uint32, proto uint8) uint32 {
-	addrs &= h.src<<32 | h.dst>>32
-	ports &= h.ports
+	addrs &= h.addrs
+	l4 := layer4(ports, proto) & h.l4
 	if h.symmetric {
-		addrs, ports = order(addrs, ports)
+		addrs, ports = order(addrs, uint32(l4>>8))
+		l4 = layer4(ports, uint8(l4))
 	}
-	x := mulFold(addrs^h.k[0], (uint64(ports)<<8|uint64(proto&h.proto))^h.k[1])
+	x := mulFold(addrs^h.k[0], l4^h.k[1])
 	return uint32(mulFold(x^h.k[2], h.k[3]))
 }
+
+// layer4 is ports and protocol in one word.
+func layer4(ports uint32, proto uint8) uint64 { return uint64(ports)<<8 | uint64(proto) }
 
 // order puts the lower of the two ends first.
 func order(addrs uint64, ports uint32) (uint64, uint32) {
@@ -98,14 +104,15 @@ func order(addrs uint64, ports uint32) (uint64, uint32) {
 func (h *Hasher) IPv6(first uint32, addrs *[32]byte, ports uint32, proto uint8) uint32 {
 	s0, s1 := be.Uint64(addrs[0:8])&h.src, be.Uint64(addrs[8:16])&h.src
 	d0, d1 := be.Uint64(addrs[16:24])&h.dst, be.Uint64(addrs[24:32])&h.dst
-	ports &= h.ports
+	l4 := layer4(ports, proto) & h.l4
+	ports = uint32(l4 >> 8)
 	if h.symmetric && (s0 > d0 || s0 == d0 && (s1 > d1 || s1 == d1 && ports>>16 > ports&0xffff)) {
 		s0, s1, d0, d1 = d0, d1, s0, s1
-		ports = bits.RotateLeft32(ports, 16)
+		l4 = layer4(bits.RotateLeft32(ports, 16), uint8(l4))
 	}
 	s := mulFold(s0^h.k[0], s1^h.k[1])
 	d := mulFold(d0^h.k[1], d1^h.k[2])
-	x := mulFold(s^h.k[3], d^(uint64(first&h.label&0xfffff)<<40|uint64(ports)<<8|uint64(proto&h.proto)))
+	x := mulFold(s^h.k[3], d^(uint64(first&h.label&0xfffff)<<40|l4))
 	return uint32(mulFold(x^h.k[2], h.k[3]))
 }
 

@@ -120,7 +120,8 @@ func (p *Parser) plain4(m *frame.Meta, b []byte, l3 int, flags uint32, last *has
 
 	// The header as three words, first byte lowest: one comparison for version,
 	// header length and fragmentation, two additions with carry for the
-	// checksum.
+	// checksum. A word added to itself with its halves swapped has in the upper
+	// half the sum of both, with the carry brought round.
 	w0, w1, w2 := le.Uint64(ip[0:8]), le.Uint64(ip[8:16]), le.Uint32(ip[16:20])
 	if w0&0xff3f_0000_0000_00ff != 0x45 {
 		return false
@@ -128,11 +129,8 @@ func (p *Parser) plain4(m *frame.Meta, b []byte, l3 int, flags uint32, last *has
 	s, c := bits.Add64(w0, w1, 0)
 	s, c = bits.Add64(s, uint64(w2), c)
 	s += c
-	s = s>>32 + s&0xffffffff
-	s = s>>32 + s&0xffffffff
-	s = s>>16 + s&0xffff
-	s = s>>16 + s&0xffff
-	if s != 0xffff {
+	half := uint32((s + bits.RotateLeft64(s, 32)) >> 32)
+	if (half+bits.RotateLeft32(half, 16))>>16 != 0xffff {
 		return false
 	}
 	total, proto := int(be.Uint16(ip[2:4])), ip[9]
@@ -141,8 +139,12 @@ func (p *Parser) plain4(m *frame.Meta, b []byte, l3 int, flags uint32, last *has
 	}
 	l4 := l3 + IPv4Len
 	ports, length := be.Uint32(ip[20:24]), int(be.Uint16(ip[24:26]))
-	transport := frame.HasUDP // most often it is, and neither RoCEv2 nor telemetry
-	if proto != ProtoUDP || length < UDPLen || IPv4Len+length > total || uint16(ports)-RoCEv2Port <= INTPort-RoCEv2Port {
+	transport := frame.HasUDP // most often it is, and neither telemetry nor short
+	switch port := uint16(ports); {
+	case proto == ProtoUDP && length >= UDPLen && IPv4Len+length <= total && port-RoCEv2Port > INTPort-RoCEv2Port:
+	case proto == ProtoUDP && length >= UDPLen && IPv4Len+length <= total && port == RoCEv2Port && wholeRoCE(b, l4+UDPLen, l4+length):
+		transport |= frame.HasRoCE
+	default:
 		if transport = plainTransport(m, b, l4, l3+total, proto); transport == 0 {
 			return false
 		}
@@ -152,10 +154,12 @@ func (p *Parser) plain4(m *frame.Meta, b []byte, l3 int, flags uint32, last *has
 	m.Proto, m.ProtoIn = proto, proto
 	m.DSCP, m.TTL = ip[1]>>2, ip[8]
 	m.SrcPort, m.DstPort = uint16(ports>>16), uint16(ports)
+	hash := last.hash
 	if addrs := be.Uint64(ip[12:20]); addrs != last.addrs || ports != last.ports || proto != last.proto {
-		*last = hashed{addrs, ports, proto, p.hash.IPv4(addrs, ports, proto)}
+		hash = p.hash.IPv4(addrs, ports, proto)
+		*last = hashed{addrs, ports, proto, hash}
 	}
-	m.Hash = last.hash
+	m.Hash = hash
 	return true
 }
 
