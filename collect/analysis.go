@@ -34,6 +34,11 @@ const (
 	reportProblems  = "problems" // by problem
 	tracedPackets   = "traces"   // by what became of them
 	tracesEarly     = "early"
+	tracedLinks     = "traced links" // packets, by link
+	tracedBytes     = "traced bytes" // of these
+	tracedDelays    = "delays"       // of these, by link and class
+	countedPackets  = "counted"      // packets, by counter
+	countedBytes    = "counted bytes"
 	copies          = "copies" // traced; other: of no IPv4 packet, or no copies; missing, by their numbers
 	linkSent        = "sent"   // packets, by link
 	linkLost        = "lost"
@@ -214,6 +219,7 @@ func (a *Analysis) judgeTraces() {
 	for _, t := range a.book.Done {
 		v := a.book.Verdict(t)
 		a.stats[Stat{tracedPackets, string(v.Kind)}]++
+		a.count(t)
 		if v.Kind != traces.Delivered {
 			a.out = append(a.out, traceEvent(t, &v))
 		}

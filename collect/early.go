@@ -53,6 +53,7 @@ func (a *Analysis) judgeEarly(l *link) {
 	if e == nil || l.from == nil || l.to == nil {
 		return
 	}
+	e.Missed(farEnd, l.to.missedUntil(e.timing.Period))
 	e.Seen(farEnd, l.to.reportedTo)
 	for _, o := range e.Advance(min(l.from.reportedTo, l.to.reportedTo)) {
 		lost := o.Net + int64(len(o.Extra))

@@ -23,12 +23,14 @@ type laneEnd struct {
 	known  bool
 	report uint64 // its number
 	seq    uint64 // of the message, 0: none is there
+	missed uint64 // that this message says
 }
 
 // kept is what became of reports.
 type kept struct{ Stored, Again uint64 }
 
 func newKeeper(s *Store, n *Network, h telemetry.Hello) *keeper {
+	h.Missed = 0 // nobody but a collector says so
 	return &keeper{store: s, network: n, hello: h, token: token(&h), most: int(s.nc.MaxPayload()) - maxHelloShare}
 }
 
@@ -39,6 +41,23 @@ const (
 	// whatever their names.
 	mostSwitches = 128
 )
+
+// begin returns the number of the last report that the stream has of this start, and goes
+// on with what was missed before this connection.
+func (k *keeper) begin(ctx context.Context) (last uint64, err error) {
+	for lane := range Lanes {
+		e, err := k.end(ctx, lane)
+		if err != nil {
+			return 0, err
+		}
+		last, k.hello.Missed = max(last, e.report), max(k.hello.Missed, e.missed)
+	}
+	return last, nil
+}
+
+// missed says that the reports up to a number that are not in the stream never will be. In
+// which lanes they would be nobody knows: whoever analyses one is told by the next message.
+func (k *keeper) missed(upTo uint64) { k.hello.Missed = max(k.hello.Missed, upTo) }
 
 // keep returns when all reports are in the stream, which come by their numbers.
 func (k *keeper) keep(ctx context.Context, reports []telemetry.Report) (done kept, err error) {
@@ -56,7 +75,8 @@ func (k *keeper) keep(ctx context.Context, reports []telemetry.Report) (done kep
 	for i := range reports {
 		r := &reports[i]
 		if r.Kind == "" {
-			continue // it was too large to be read
+			k.missed(r.Sequence) // it was too large to be read
+			continue
 		}
 		lane := k.network.laneOf(&k.hello, r)
 		end, err := k.end(ctx, lane)
@@ -106,7 +126,7 @@ func (k *keeper) end(ctx context.Context, lane int) (*laneEnd, error) {
 	e := &k.last[lane]
 	if !e.known {
 		var err error
-		if e.report, e.seq, err = k.store.lastOf(ctx, lane, k.token); err != nil {
+		if *e, err = k.store.lastOf(ctx, lane, k.token); err != nil {
 			return nil, err
 		}
 		e.known = true
@@ -125,11 +145,11 @@ func (k *keeper) put(ctx context.Context, lane int, wire []byte, to uint64, from
 	e := &k.last[lane]
 	seq, err := k.store.publish(ctx, reportSubject(lane, k.token), data, e.seq)
 	if errors.Is(err, errConflict) {
-		report, at, lerr := k.store.lastOf(ctx, lane, k.token)
+		now, lerr := k.store.lastOf(ctx, lane, k.token)
 		if lerr != nil {
 			return lerr
 		}
-		if report != e.report || at != 0 {
+		if now.report != e.report || now.seq != 0 {
 			return fmt.Errorf("lane %d: %w", lane, errConflict)
 		}
 		seq, err = k.store.publish(ctx, reportSubject(lane, k.token), data, 0)

@@ -44,6 +44,28 @@ type node struct {
 	// the last.
 	reportedTo frame.Time
 	lastSeen   time.Time
+	// missedTo is until when, in its own time, digests of it may never have come; 0: all
+	// came. boot and missed are of the last message that said so.
+	missedTo     frame.Time
+	boot, missed uint64
+}
+
+// miss notes what the message of a digest says of others, which came before it and were
+// lost: where its exporter had no memory, or began anew.
+func (n *node) miss(now time.Time, m *message, d *lossradar.Report) {
+	if n.boot != 0 && n.boot != m.Boot || m.Missed > n.missed {
+		n.missed, n.missedTo = m.Missed, min(d.To, frame.Time(now.UnixNano())+frame.Time(reportTimeout))
+	}
+	n.boot = m.Boot
+}
+
+// missedUntil is until when the silence of a node about a batch says nothing; 0: it always
+// does. A digest may be two batches behind those of other ports.
+func (n *node) missedUntil(period frame.Time) frame.Time {
+	if n.missedTo == 0 {
+		return 0
+	}
+	return n.missedTo + 2*period
 }
 
 // link is a direction of a link whose ends report.
@@ -100,6 +122,7 @@ func (a *Analysis) digest(m *message, r *telemetry.Report) {
 	// The nodes' clocks begin with the exporter.
 	d.From, d.To = d.From+frame.Time(m.Boot), d.To+frame.Time(m.Boot)
 	n.lastSeen, n.reportedTo = a.now, max(n.reportedTo, d.To)
+	n.miss(a.now, m, d)
 	t := a.network.plan.Topology
 	from, to := e.node, e.peer.Node
 	if d.Meter.Down {
@@ -307,6 +330,9 @@ func (l *link) alive(now time.Time, at frame.Time) {
 		return
 	}
 	for id, n := range map[uint16]*node{nearEnd: l.from, farEnd: l.to} {
+		if n != nil {
+			l.collect.Missed(id, n.missedUntil(l.period))
+		}
 		if n != nil && n.reportedTo >= at && now.Sub(n.lastSeen) < reportTimeout {
 			l.collect.Alive(id, at)
 		}

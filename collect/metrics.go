@@ -2,6 +2,7 @@ package collect
 
 import (
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,6 +71,11 @@ var families = map[string]struct {
 	reportProblems:  {desc("report_problems_total", "Reports that say nothing: they cannot be read (bad), are of a kind or a port that is not known here (foreign), came twice (again), came after their batch or slot was judged (late), are of an instant that has not been yet (ahead), have another shape than those of the other end (different), or found no memory (full).", "problem"), same},
 	tracedPackets:   {desc("traces_total", "Packets that were traced by copies, by what became of them.", "what"), same},
 	tracesEarly:     {desc("traces_early_total", "Of these, packets that were judged before all copies may have been there: there were too many at once, of one packet, or for too long."), none},
+	tracedLinks:     {desc("link_traced_packets_total", "Packets that a link between two switches carried, of those that are traced by copies.", "link"), same},
+	tracedBytes:     {desc("link_traced_bytes_total", "Bytes of these, of their IP packets.", "link"), same},
+	tracedDelays:    {desc("link_traced_delays_total", "Of these, packets whose copies have stamps, by what they took from switch to switch: less than 100us, 500us, 1ms, or more.", "link", "below"), words},
+	countedPackets:  {desc("counted_packets_total", "Packets that are traced by copies and that the filter of a counter chooses (--count).", "counter"), same},
+	countedBytes:    {desc("counted_bytes_total", "Bytes of these, of their IP packets.", "counter"), same},
 	copies:          {desc("analysed_copies_total", "Copies that were analysed: put into traces, of no IPv4 packet or no copy at all (other), or missing by their numbers.", "outcome"), same},
 	linkSent:        {desc("link_packets_total", "Packets that entered a link whose ends report.", "link"), same},
 	linkLost:        {desc("link_lost_packets_total", "Of these, packets that the link lost.", "link"), same},
@@ -85,6 +91,8 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 func same(label string) []string { return []string{label} }
 
 func none(string) []string { return nil }
+
+func words(label string) []string { return strings.Fields(label) }
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(c chan<- *prometheus.Desc) {

@@ -147,6 +147,10 @@ func (r *Receiver) connection(ctx context.Context, c net.Conn) error {
 	r.Log.Info("an exporter is connected", "exporter", h.Name, "from", c.RemoteAddr())
 	b := bufio.NewReaderSize(first, nextBuffer)
 	k := newKeeper(r.Store, r.Network, *h)
+	kept, err := k.begin(ctx)
+	if err != nil {
+		return err
+	}
 	last := uint64(0)
 	for {
 		reports, err := r.some(ctx, c, b, bodies, k.most)
@@ -156,6 +160,9 @@ func (r *Receiver) connection(ctx context.Context, c net.Conn) error {
 		if err != nil {
 			r.failed(err)
 			return err
+		}
+		if last == 0 && reports[0].Sequence > kept+1 {
+			k.missed(reports[0].Sequence - 1) // they did not come over another connection
 		}
 		if err := r.keep(ctx, c, k, reports, &last); err != nil {
 			return err
@@ -205,8 +212,9 @@ func (r *Receiver) keep(ctx context.Context, c net.Conn, k *keeper, reports []te
 			r.Metrics.bad.Inc()
 			return fmt.Errorf("exporter %s: report %d of boot %x follows report %d of boot %x", k.hello.Name, n.Sequence, n.Boot, *last, k.hello.Boot)
 		}
-		if *last > 0 {
-			r.Metrics.missing.Add(float64(n.Sequence - *last - 1))
+		if gap := n.Sequence - *last - 1; gap > 0 && *last > 0 {
+			r.Metrics.missing.Add(float64(gap))
+			k.missed(n.Sequence - 1)
 		}
 		*last = n.Sequence
 	}

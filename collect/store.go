@@ -181,29 +181,31 @@ func (s *Store) setPosition(ctx context.Context, lane int, p position, revision 
 
 // lastOf returns the last report of an exporter that a lane has, and the number of
 // its message, 0 where the stream has none any more.
-func (s *Store) lastOf(ctx context.Context, lane int, token string) (report, seq uint64, err error) {
+func (s *Store) lastOf(ctx context.Context, lane int, token string) (e laneEnd, err error) {
 	// The position first: what is purged after that was seen before.
 	p, _, err := s.position(ctx, lane)
 	if err != nil {
-		return 0, 0, err
+		return e, err
 	}
-	report = p.Seen[token].Sequence
+	e.report = p.Seen[token].Sequence
 	raw, err := s.reports.GetLastMsgForSubject(ctx, reportSubject(lane, token))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		p, _, err := s.position(ctx, lane)
-		return max(report, p.Seen[token].Sequence), 0, err
+		e.report = max(e.report, p.Seen[token].Sequence)
+		return e, err
 	}
 	if err != nil {
-		return 0, 0, err
+		return e, err
 	}
 	m, err := decode(raw.Data)
 	if err != nil {
-		return 0, 0, err
+		return e, err
 	}
+	e.seq, e.missed = raw.Sequence, m.Missed
 	for i := range m.reports {
-		report = max(report, m.reports[i].Sequence)
+		e.report = max(e.report, m.reports[i].Sequence)
 	}
-	return report, raw.Sequence, nil
+	return e, nil
 }
 
 // Find opens the streams of collectors, which must be there.

@@ -25,6 +25,7 @@ type Hop struct {
 	TTL      uint8 // of the outermost IP header
 	InnerTTL uint8
 	Depth    uint8    // IP headers before the innermost
+	Bytes    uint16   // of the outermost IP packet
 	From     wire.MAC // source station: of the hop before
 	DSCP     uint8
 	ECN      uint8
@@ -166,7 +167,7 @@ func original(b []byte, k Key, h Hop) (Key, Hop, bool) {
 			return k, h, false
 		}
 		if depth == 0 {
-			h.TTL, h.DSCP, h.ECN, h.OuterDst = ip.TTL(), ip.DSCP(), ip.ECN(), [4]byte(b[16:20])
+			h.TTL, h.DSCP, h.ECN, h.OuterDst, h.Bytes = ip.TTL(), ip.DSCP(), ip.ECN(), [4]byte(b[16:20]), ip.TotalLen()
 		}
 		if depth == 1 {
 			h.Then = [4]byte(b[16:20])

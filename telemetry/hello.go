@@ -22,6 +22,9 @@ type Hello struct {
 	// several exporters.
 	Boot  uint64 `json:"boot"`
 	Nodes nodes  `json:"nodes"`
+	// Missed is for collectors, which note it in what they keep: the number of the last
+	// report that was lost before it came. An exporter leaves it out.
+	Missed uint64 `json:"missed,omitempty"`
 }
 
 // Node is a switch that an exporter has.

@@ -210,6 +210,58 @@ func writeRated(w *bufio.Writer, more string) {
 `, more)
 }
 
+// What it costs to tell what happened: the same pair of switches without and with all three
+// systems, in both of them, and their reports on the way to a collector.
+var gswitchPair = DUT{
+	Name: "gswitch-pair", About: "two gswitches in a row over an in-process wire, links of 100 Gb/s, on one worker", Flows: fanFlows,
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
+	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		return gswitchConfig(b, e, func(w *bufio.Writer) { writePair(w, "", "") })
+	},
+}
+
+var gswitchTold = DUT{
+	Name: "gswitch-told", About: "the same with Everflow's rules, flows in exact tables (FlowRadar) and meters at both ends of the wire (LossRadar)", Flows: fanFlows,
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
+	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		return gswitchConfig(b, e, func(w *bufio.Writer) { writeTold(w, "exact") })
+	},
+}
+
+var gswitchToldEncoded = DUT{
+	Name: "gswitch-told-encoded", About: "the same with flows in encoded tables", Flows: fanFlows,
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
+	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		return gswitchConfig(b, e, func(w *bufio.Writer) { writeTold(w, "encoded") })
+	},
+}
+
+// writeTold writes the pair with all that tells what happened. Nobody listens where the
+// reports go: they are made, kept, and counted as lost in the end.
+func writeTold(w *bufio.Writer, tables string) {
+	fmt.Fprint(w, "export: {to: \"127.0.0.1:9\", memory: 16MiB}\n")
+	writePair(w, "lossradar: {queues: [0, 1, 2, 3, 4, 5, 6, 7]}", fmt.Sprintf(`
+    watch: {sessions: [{name: everflow, to: 10.9.0.1, from: 10.10.0.10, snap: 128, rate: 1Gbps, everflow: {sample: 0}}]}
+    flowradar: {mode: %s}`, tables))
+}
+
+// writePair writes two switches in a row that know where the sink is.
+func writePair(w *bufio.Writer, metered, more string) {
+	fmt.Fprintf(w, `switches:
+  - name: near
+    qos: {metered: {%[1]s}}
+    ports: [{interface: d0, rate: 100Gbps}, {wire: one, rate: 100Gbps, qos: metered}]
+    fdb: {static: [{mac: %[2]q, port: one}]}%[3]s
+  - name: far
+    qos: {metered: {%[1]s}}
+    ports: [{wire: one, rate: 100Gbps, qos: metered}, {name: out, interface: d1, rate: 100Gbps}]
+    fdb: {static: [{mac: %[2]q, port: out}]}%[3]s
+`, metered, testbed.SinkMAC, more)
+}
+
 // gswitchConfig starts a gswitch with a configuration, and with more flags.
 func gswitchConfig(b *testbed.Bed, e Env, write func(*bufio.Writer), flags ...string) ([]*testbed.Proc, error) {
 	path := filepath.Join(b.Dir, "switch.yaml")

@@ -52,6 +52,7 @@ type runFlags struct {
 	idle    time.Duration
 	sync    bool
 	copies  int
+	counts  []string
 	verbose bool
 	keep    cli.Privileges
 }
@@ -78,6 +79,8 @@ One line with the word ready is printed once it collects; before it, all capabil
 are given up (unless --keep-privileges), and no other program can be run. SIGINT and SIGTERM end it.`,
 		Example: `  gcollect run --fabric fabric.yaml
   gcollect run --fabric leaf-spine:2,4,2 --gre 10.9.0.1 --from 10.192.0.0/16
+  gcollect run --fabric fabric.yaml --gre 10.9.0.1 \
+    --count 'web=tcp.dstport == 443 && switch == leaf1'
   gcollect run --data /srv/gcollect --disk 200GiB --metrics :9478
   gcollect run --nats nats://n1:4222,nats://n2:4222 --replicas 3 \
     --fabric fabric.yaml`,
@@ -98,6 +101,7 @@ are given up (unless --keep-privileges), and no other program can be run. SIGINT
 	fl.StringVar(&f.disk, "disk", "10GiB", "most bytes of the streams: 3/4 for reports, 1/4 for events, of which the oldest go")
 	fl.DurationVar(&f.age, "keep", 30*24*time.Hour, "how long events are kept")
 	fl.DurationVar(&f.idle, "trace-idle", time.Second, "a packet of which no copy came for so long is judged by those that did: longer than the slowest way; the same at all collectors of a cluster")
+	fl.StringArrayVar(&f.counts, "count", nil, "NAME=FILTER: count the traced packets that a filter chooses (gfabric traces --help), as gcollect_counted_packets_total; may be repeated")
 	fl.BoolVar(&f.sync, "sync", false, "acknowledge what is on the disk only, so that nothing is lost when the machine loses its power")
 	fl.IntVar(&f.copies, "replicas", 1, "with --nats: servers that have each message, of streams that are made")
 	f.keep.Flag(fl)
@@ -309,10 +313,20 @@ func (f *runFlags) network() (*collect.Network, error) {
 		}
 	}
 	n, err := collect.NewNetwork(t)
-	if err == nil {
-		n.TraceIdle = f.idle
+	if err != nil {
+		return nil, err
 	}
-	return n, err
+	n.TraceIdle = f.idle
+	for _, c := range f.counts {
+		name, filter, ok := strings.Cut(c, "=")
+		if !ok {
+			return nil, cli.Usage(fmt.Errorf("--count %q: write NAME=FILTER, such as web='tcp.dstport == 443'", c))
+		}
+		if err := n.Count(name, filter); err != nil {
+			return nil, cli.Usage(fmt.Errorf("--count: %w", err))
+		}
+	}
+	return n, nil
 }
 
 func prefixes(v []string) (out []netip.Prefix, err error) {

@@ -137,11 +137,16 @@ func (b *Book) Newest(now frame.Time, most int) (v []Verdict) {
 // Choose forgets the traces that a filter does not choose (mirror.ParseFilter), in
 // which switches are named as in the network.
 func (b *Book) Choose(filter string) error {
-	f, err := mirror.ParseFilter(filter, b.net.addresses)
+	f, err := b.Filter(filter)
 	if err == nil {
 		b.Done = slices.DeleteFunc(b.Done, func(t *mirror.Trace) bool { return !f.Match(t) })
 	}
 	return err
+}
+
+// Filter reads a filter in which switches are named as in the network.
+func (b *Book) Filter(text string) (*mirror.Filter, error) {
+	return mirror.ParseFilter(text, b.net.addresses)
 }
 
 // Hops is how much of traces that are not whole is known, of mirror.MostHops.
@@ -272,6 +277,12 @@ func (n *network) addresses(name string) (v []netip.Addr) {
 		}
 	}
 	return v
+}
+
+// has reports whether an address is a switch's.
+func (n *network) has(a netip.Addr) bool {
+	_, ok := n.node[a]
+	return ok
 }
 
 // name is the name of a switch, or its address.

@@ -2,6 +2,7 @@ package traces
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -189,6 +190,42 @@ type Link struct {
 	Spread  frame.Time `json:"spread_ns"` // the largest beyond the least
 }
 
+// passages are the links between two switches that a packet passed: its hop at either end.
+func passages(t *mirror.Trace) iter.Seq2[*mirror.Hop, *mirror.Hop] {
+	return func(yield func(x, y *mirror.Hop) bool) {
+		for i := 1; i < len(t.Hops); i++ {
+			x, y := &t.Hops[i-1], &t.Hops[i]
+			if x.Depth != y.Depth || x.TTL != y.TTL+1 {
+				continue // there was one between
+			}
+			if !yield(x, y) {
+				return
+			}
+		}
+	}
+}
+
+// Passage is a packet on a link between two switches.
+type Passage struct {
+	From, To string
+	Bytes    uint16     // of its IP packet
+	Took     frame.Time // from the arrival at one switch to that at the other, by their stamps; 0 without
+}
+
+// Passages calls f with each link between two switches of the network that a packet passed.
+func (b *Book) Passages(t *mirror.Trace, f func(Passage)) {
+	for x, y := range passages(t) {
+		if !b.net.has(x.Switch) || !b.net.has(y.Switch) {
+			continue
+		}
+		p := Passage{From: b.net.name(x.Switch), To: b.net.name(y.Switch), Bytes: y.Bytes}
+		if x.At > 0 && y.At > 0 {
+			p.Took = max(y.At-x.At, 0)
+		}
+		f(p)
+	}
+}
+
 // Links are the links between switches, the slowest first. Times compare the stamps
 // of two switches: they are right where their clocks are.
 func (b *Book) Links() []Link {
@@ -199,11 +236,7 @@ func (b *Book) Links() []Link {
 	}
 	at := map[key]*sums{}
 	for _, t := range b.Done {
-		for i := 1; i < len(t.Hops); i++ {
-			x, y := &t.Hops[i-1], &t.Hops[i]
-			if x.Depth != y.Depth || x.TTL != y.TTL+1 {
-				continue // there was one between
-			}
+		for x, y := range passages(t) {
 			d := y.At - x.At
 			s := at[key{x.Switch, y.Switch}]
 			if s == nil {

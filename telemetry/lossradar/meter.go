@@ -74,6 +74,34 @@ type Upstream struct {
 	starts frame.Time
 	ends   frame.Time
 	merged uint64
+	few    few
+}
+
+// few are packets that came by themselves, or a handful at once: they go into the digest
+// together, whose cells are near by then.
+type few struct {
+	v [32]Signature
+	n int
+}
+
+// many is from how many packets on they go into the digest at once.
+const many = 8
+
+func (w *few) add(d *Digest, v []Signature) {
+	if len(v) >= many {
+		d.Insert(v...)
+		return
+	}
+	if w.n+len(v) > len(w.v) {
+		w.settle(d)
+	}
+	w.n += copy(w.v[w.n:], v)
+}
+
+// settle puts all packets into the digest.
+func (w *few) settle(d *Digest) {
+	d.Insert(w.v[:w.n]...)
+	w.n = 0
 }
 
 // NewUpstream returns a meter whose first batch began at the last multiple of
@@ -100,7 +128,7 @@ func (u *Upstream) Tag(now frame.Time) Tag {
 }
 
 // Insert counts packets. Their Stamp is that of Tag.
-func (u *Upstream) Insert(v ...Signature) { u.now.Insert(v...) }
+func (u *Upstream) Insert(v ...Signature) { u.few.add(u.now.Digest, v) }
 
 // Due is when Advance is to be called next.
 func (u *Upstream) Due() frame.Time { return u.ends }
@@ -119,6 +147,7 @@ func (u *Upstream) Advance(now frame.Time) {
 		u.ends += u.timing.Period
 		return
 	}
+	u.few.settle(u.now.Digest)
 	u.now.To = u.ends
 	u.out.Publish(u.now)
 	u.begin(next, now)
@@ -144,6 +173,7 @@ type Downstream struct {
 	due    frame.Time
 	missed uint64 // packets that no digest was free for
 	strays uint64
+	few    few // of the report of the slot before
 }
 
 // slot is a batch that is open, or that was reported a moment ago.
@@ -173,6 +203,7 @@ func NewDownstream(m Meter, t Timing, out *telemetry.Outbox[Report]) *Downstream
 func (d *Downstream) Insert(now frame.Time, batch uint8, v ...Signature) {
 	sl := &d.slots[d.last]
 	if sl.state == slotIdle || sl.id != batch {
+		d.settle()
 		if sl = d.find(now, batch); sl == nil {
 			d.strays += uint64(len(v))
 			d.missed += uint64(len(v))
@@ -183,7 +214,14 @@ func (d *Downstream) Insert(now frame.Time, batch uint8, v ...Signature) {
 		d.missed += uint64(len(v))
 		return
 	}
-	sl.report.Insert(v...)
+	d.few.add(sl.report.Digest, v)
+}
+
+// settle puts all packets into the digests that they belong to.
+func (d *Downstream) settle() {
+	if d.few.n > 0 {
+		d.few.settle(d.slots[d.last].report.Digest)
+	}
 }
 
 // find returns the slot of a batch, a new one if there is none, nil if all are
@@ -244,6 +282,7 @@ func (d *Downstream) Advance(now frame.Time) {
 	if now < d.due {
 		return
 	}
+	d.settle()
 	d.due = frame.Never
 	for i := range d.slots {
 		sl := &d.slots[i]

@@ -16,17 +16,25 @@ type Point struct {
 	now    *flowradar.Report // that is counted in, nil without options
 	ends   frame.Time        // of its slot
 	sum    [memory]uint64    // of slots that were reported
-	run    run
+	// recent are flows that came a moment ago, each in a place that its five-tuple says, where
+	// there is an encoded table.
+	recent [1 << recentBits]recent
 }
 
-// run is frames of one flow, one after the other, that went the same way.
-type run struct {
+// recent is a flow of this slot: its first packet is in the tables, and by are those
+// since then, of which the tables hear when the place is needed, or the slot ends.
+type recent struct {
 	flow flowradar.Key
 	by   flowradar.Traffic
 }
 
+// recentBits is how many bits of a hash say a flow's place. Tables for a thousand flows
+// lie outside of the processor's first cache; these 256 places do not.
+const recentBits = 8
+
 func newPoint(n *vswitch.Node) vswitch.Instance {
 	p := &Point{node: n, arena: n.Arena(), ends: frame.Never}
+	p.settle()
 	return vswitch.Instance{State: p, Adopt: p.adopt, Forwards: p.forwards, Dropped: p.dropped, Advance: p.advance, Read: p.read}
 }
 
@@ -48,6 +56,7 @@ func (p *Point) adopt(now frame.Time) {
 		return
 	}
 	if p.now != nil {
+		p.settle()
 		p.publish(now)
 	}
 	p.config, p.now, p.ends = c, nil, frame.Never
@@ -86,6 +95,7 @@ func (p *Point) advance(now frame.Time) frame.Time {
 	if now < p.ends {
 		return p.ends
 	}
+	p.settle()
 	next := p.desk.Outbox().Empty()
 	if next == nil {
 		// The exporter has all tables: this slot goes on.
@@ -139,7 +149,6 @@ func (p *Point) forwards(_ frame.Time, v []frame.Ref) {
 		}
 		p.count(r, m, out)
 	}
-	p.flush()
 }
 
 // dropped counts frames that the tables drop: they came here, and go nowhere.
@@ -152,7 +161,6 @@ func (p *Point) dropped(v []frame.Ref) {
 			p.count(r, m, flowradar.NoPort)
 		}
 	}
-	p.flush()
 }
 
 // inTables are the reasons for which a switch drops what forwards has not seen.
@@ -163,43 +171,67 @@ var inTables = [frame.NumReasons]bool{
 	frame.EgressPortDown: true, frame.VLANEgress: true,
 }
 
-// count adds a frame to the run that it belongs to.
+// count counts a frame of its flow.
 func (p *Point) count(r frame.Ref, m *frame.Meta, out uint16) {
 	flow, ok := telemetry.FlowOf(p.arena.Bytes(r), m)
 	if !ok {
 		p.now.Other++
 		return
 	}
-	q := &p.run
+	if p.now.Encoded == nil { // an exact table finds a flow as fast
+		by := flowradar.Traffic{Packets: 1, Bytes: uint64(m.Wire), In: m.InPort, Out: out}
+		p.now.Packets++
+		p.now.Bytes += by.Bytes
+		p.now.Exact.Update(flow, by)
+		return
+	}
+	q := &p.recent[(flow.Addrs^flow.Rest)*0x9e3779b97f4a7c15>>(64-recentBits)]
 	if q.flow != flow || q.by.In != m.InPort || q.by.Out != out {
-		p.flush()
-		q.flow, q.by.In, q.by.Out = flow, m.InPort, out
+		p.enter(q, flow, m, out)
+		return
 	}
 	q.by.Packets++
 	q.by.Bytes += uint64(m.Wire)
 }
 
-// flush counts the run.
-func (p *Point) flush() {
-	q := &p.run
-	if q.by.Packets == 0 {
-		return
+// enter counts the first packet of a flow that was not among the recent ones. It is in
+// the tables at once: so flows are there in the order in which they came.
+func (p *Point) enter(q *recent, flow flowradar.Key, m *frame.Meta, out uint16) {
+	if q.by.Packets > 0 {
+		p.update(q)
 	}
+	q.flow, q.by = flow, flowradar.Traffic{Packets: 1, Bytes: uint64(m.Wire), In: m.InPort, Out: out}
+	p.update(q)
+}
+
+// update has the tables count what is not in them of a flow.
+func (p *Point) update(q *recent) {
 	p.now.Packets += uint64(q.by.Packets)
 	p.now.Bytes += q.by.Bytes
-	if p.now.Encoded != nil {
-		p.now.Encoded.Update(q.flow, q.by)
-	}
+	p.now.Encoded.Update(q.flow, q.by)
 	if p.now.Exact != nil {
 		p.now.Exact.Update(q.flow, q.by)
 	}
 	q.by.Packets, q.by.Bytes = 0, 0
 }
 
+// settle has the tables count all that is not in them, and forgets the recent flows: none
+// is in the tables of the next slot.
+func (p *Point) settle() {
+	for i := range p.recent {
+		q := &p.recent[i]
+		if q.by.Packets > 0 {
+			p.update(q)
+		}
+		*q = recent{by: flowradar.Traffic{In: flowradar.NoPort}}
+	}
+}
+
 // read says what was counted, the slot of now included where it can be known.
 func (p *Point) read(emit func(counter int, port uint16, value float64, labels ...string)) {
 	sum := p.sum
 	if r := p.now; r != nil {
+		p.settle()
 		sum[packets] += r.Packets
 		sum[others] += r.Other
 		if r.Exact != nil {
