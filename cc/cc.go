@@ -29,7 +29,7 @@ type Env struct {
 // BDP returns the bandwidth-delay product in bytes.
 func (e *Env) BDP() float64 { return e.Rate / 8 * float64(e.BaseRTT) / 1e9 }
 
-// Feedback is what one acknowledgement tells. Byte counts are stream
+// Feedback is what one acknowledgement reports. Byte counts are stream
 // positions: payload bytes since the queue pair opened.
 type Feedback struct {
 	Now    frame.Time

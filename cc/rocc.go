@@ -49,13 +49,13 @@ func newRoCC(p options.Values) (func(*Env) Algorithm, error) {
 }
 
 // What a sender believes of a notice, which anybody may have forged who guesses
-// what it quotes. Points tell no less than a thousandth of their link's rate
+// what it quotes. Points send no less than a thousandth of their link's rate
 // (section 3.5), and their periods are as long as their links are slow: 40 us at
 // 40 Gb/s (section 3.5).
 const (
 	leastPeriod = 40 * frame.Microsecond
 	mostPeriod  = 200 * frame.Millisecond // of a link of 8 Mb/s
-	leastShare  = 1e-4                    // of the line rate, that a point may tell: of a link that is ten times slower
+	leastShare  = 1e-4                    // of the line rate, that a point may send: of a link that is ten times slower
 	slowestPort = 64                      // times slower than the own link may be a port whose period is believed
 )
 
@@ -76,8 +76,8 @@ func (c *roccConfig) patience(period frame.Time, line float64) frame.Time {
 }
 
 // rocc is the reaction point (section 3.3.5): it obeys the least rate that any
-// congestion point tells, follows the point it obeys up and down, and doubles
-// its rate when nobody tells it anything that it would obey.
+// congestion point sends, follows the point it obeys up and down, and doubles
+// its rate when nobody sends it anything that it would obey.
 type rocc struct {
 	cfg          *roccConfig
 	line, t      float64

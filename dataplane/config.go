@@ -20,7 +20,7 @@ type Config struct {
 	// Dilation slows the clock of the nodes: one nanosecond of theirs takes so
 	// many real ones. To the nodes a link is then so many times as fast as it
 	// really is, and so is the machine. 0 and 1 are real time. What is given
-	// and told as a frame.Time is time of the nodes, except
+	// and given as a frame.Time is time of the nodes, except
 	// WorkerConfig.IdleSpin.
 	Dilation int64
 	// Held lets time stand at 0 after Start, while ports come up, until

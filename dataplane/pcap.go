@@ -98,7 +98,7 @@ func (e *Engine) watchOutput(p *Port, d *pcapPort) {
 		return // it was removed
 	}
 	err := d.sess.Close()
-	d.sess = nil // its error is told here
+	d.sess = nil // its error is reported here
 	e.log.Error("port output ends: the port is down", "port", p.spec.Name, "file", p.spec.Out, "err", err)
 	e.takeDown(p, fmt.Sprintf("%s: %v", p.spec.Out, err))
 }

@@ -46,7 +46,7 @@ func (p *Port) Name() string { return p.spec.Name }
 func (p *Port) Number() uint16 { return p.number }
 
 // AddPort opens a port and gives it to a node of a worker under a number. The
-// node is told the state of the link. An interface that is missing is waited
+// node gets the state of the link. An interface that is missing is waited
 // for as long as spec.Wait says; with spec.Optional it may stay missing, and
 // is taken when it appears.
 func (e *Engine) AddPort(worker int, n frame.Node, number uint16, spec PortSpec) (*Port, error) {
@@ -187,7 +187,7 @@ func (e *Engine) link(p *Port) error {
 	return errors.Join(err, refused)
 }
 
-// SetRated tells a port that its node gives it a link rate, or no longer
+// SetRated notes at a port that its node gives it a link rate, or no longer
 // does, and how many frames may wait below the node then (PortSpec.Rated and
 // TxDepth). No frame is lost or overtaken by it.
 func (e *Engine) SetRated(p *Port, rated bool, depth int) error {

@@ -230,7 +230,7 @@ func (d *tapPort) setCarrier(up bool) {
 	}
 }
 
-// ring tells the writer that there is something to do.
+// ring notifies the writer that there is something to do.
 func (d *tapPort) ring() {
 	select {
 	case d.bell <- struct{}{}:

@@ -17,7 +17,7 @@ const (
 	L3 Mode = "l3"
 )
 
-// Kind tells hosts from switches.
+// Kind distinguishes hosts from switches.
 type Kind uint8
 
 const (

@@ -52,7 +52,7 @@ type Config struct {
 	Pause       bool       // instead of PFC: act on and send 802.3x frames for the whole link
 	CableDelay  frame.Time // one way, of the link; for the threshold of a slow receiver
 
-	// Virtual: only headers are materialised, and no ICRC. Meta.Wire tells
+	// Virtual: only headers are materialised, and no ICRC. Meta.Wire says
 	// what the frame would be on a link.
 	Virtual bool
 	Sizes   Sizes // Virtual only
@@ -95,7 +95,7 @@ type Config struct {
 	// congestion control gets: what a clock that is read late does.
 	RTTNoise frame.Time
 	// PaceJitter makes each paced gap longer or shorter by up to this share of
-	// it, at random. Without it senders that are told the same rate at the
+	// it, at random. Without it senders that get the same rate at the
 	// same instant keep in step.
 	PaceJitter float64
 	// RTTSamples keeps the round-trip times, without noise, for TakeRTTs.

@@ -59,7 +59,7 @@ func (a *assembly) takeEnd() messageEnd {
 	}
 }
 
-// kinds tells for each opcode of Sends and Writes what the packet is to its
+// kinds says for each opcode of Sends and Writes what the packet is to its
 // message, and how long its headers are behind the BTH.
 var kinds = [...]struct {
 	kind transport.PacketKind

@@ -340,7 +340,7 @@ func (n *NIC) advanceFeatures(now frame.Time) {
 	n.Offer(now)
 }
 
-// linkFeatures tells features of the link.
+// linkFeatures calls Link of the features.
 func (n *NIC) linkFeatures(now frame.Time, up bool) {
 	for i := range n.features {
 		if f := &n.features[i]; f.Link != nil {

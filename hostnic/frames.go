@@ -17,7 +17,7 @@ import (
 type FramesConfig struct {
 	Addr netip.Addr // our end's address, where it is not Config.Addr
 	MAC  wire.MAC   // our end's MAC, where it is not Config.MAC
-	PKey uint16     // partition key of the frames: what tells them from others' RoCEv2; 0 = 0xffff
+	PKey uint16     // partition key of the frames: what distinguishes them from others' RoCEv2; 0 = 0xffff
 }
 
 // Arrived is a packet that came by a queue pair for frames: an Ethernet frame,

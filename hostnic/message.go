@@ -46,7 +46,7 @@ const (
 	StatusRetries         // no answer, too many times
 )
 
-// Completion tells the end of an operation.
+// Completion reports the end of an operation.
 type Completion struct {
 	Op  Op
 	QPN uint32

@@ -46,7 +46,7 @@ func (n *NIC) flush(q *queues) {
 // repliesShare is the part of the chunks that the replies of a class may hold:
 // a neighbour that pauses them, while data goes on arriving, must not take them
 // all. Those of all classes hold at most twice as much: a class may have as many as
-// all leave of that. Beyond it replies are lost, and later ones say what they told.
+// all leave of that. Beyond it replies are lost, and later ones carry what they would have acknowledged.
 const repliesShare = 4
 
 // queueReply queues a reply, ahead of the data of its class. It reports whether

@@ -36,7 +36,7 @@ func (v Verb) answers() bool { return v >= Read }
 
 // WorkRequest is an operation to be done by the remote end.
 type WorkRequest struct {
-	ID   uint64 // the caller's, told by the completion
+	ID   uint64 // the caller's, repeated in the completion
 	Verb Verb
 	// Local is what Send and Write carry, and where Read puts what it got and
 	// atomics what was there, 8 bytes little-endian. It must stay as it is

@@ -33,7 +33,7 @@ type response struct {
 	bytes      uint64
 	data       []byte // nil: virtual
 	isAtomic   bool
-	original   uint64 // of an atomic: executed once, told as often as it takes
+	original   uint64 // of an atomic: executed once, answered as often as it takes
 }
 
 // arrival is a packet that ends a message, or a read or atomic request, which

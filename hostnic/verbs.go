@@ -18,7 +18,7 @@ type VerbsConfig struct {
 	// connection, RNRRetries how many answers that the receiver is not ready
 	// for the same packet; 0 = for ever.
 	Retries, RNRRetries uint8
-	// RNRTimer is what this end tells senders to wait for when there is no
+	// RNRTimer is how long this end asks senders to wait for when there is no
 	// receive request, rounded up to one of the times of IBTA table 45.
 	// 0 = 10 us.
 	RNRTimer frame.Time
@@ -165,7 +165,7 @@ func (n *NIC) takeVerbs() *verbs {
 }
 
 // connectVerbs connects the second queue pair: it addresses the first of the
-// other end, which tells responses by their opcode.
+// other end, which knows responses by their opcode.
 func (n *NIC) connectVerbs(q *queuePair) {
 	resp := q.verbs.resp
 	resp.remote, resp.linked = q.remote, true

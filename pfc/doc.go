@@ -19,7 +19,7 @@
 // again: storms are judged by what the neighbour asks, not by what we obey.
 //
 // The other way round, a neighbour that goes on after it was asked to pause is
-// told again, and in the end reported as unresponsive: see ViolationLimit.
+// asked again, and in the end reported as unresponsive: see ViolationLimit.
 //
 // Time is an argument; a Port is used by one goroutine with time never
 // decreasing.

@@ -5,8 +5,8 @@
 // congested queue and notifies the senders.
 //
 //	Controller  a proportional-integral controller of one egress queue
-//	Table       the flows that are to be told
-//	Notice      what they are told, as an ICMP message
+//	Table       the flows that are to get notices
+//	Notice      what they get, as an ICMP message
 //
 // The reaction point, at the sender, is congestion control like any other and
 // stands in package cc.

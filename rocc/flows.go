@@ -2,7 +2,7 @@ package rocc
 
 import "gswitch/notice"
 
-// Flow is a flow whose sender is to be told the fair rate.
+// Flow is a flow whose sender is to get the fair rate.
 type Flow struct {
 	notice.Sender
 
@@ -27,7 +27,7 @@ type slot struct {
 
 // Flows are those that have, or had since the last update, a packet in a
 // queue: exactly the flows that the fair rate is for. How many there are is
-// bounded by the queue; what does not fit is not told, and counted.
+// bounded by the queue; what does not fit gets no notice, and is counted.
 //
 // Whether a packet still waits is not counted where queues are first-in
 // first-out: it does until as many have left the queue as its place says. So
@@ -168,7 +168,7 @@ func (f *Flows) Leave(i uint32) {
 	}
 }
 
-// Next returns the flow whose turn it is to be told, nil if there is none. A
+// Next returns the flow whose turn it is to get a notice, nil if there is none. A
 // caller asks at most Len times in a round. A flow of which no packet waits,
 // now that so many have left the queue, is forgotten with that: it stays until
 // it has been told once more, so that one with few packets learns, too, when

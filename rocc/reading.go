@@ -7,7 +7,7 @@ import (
 	"gswitch/frame"
 )
 
-// Codes of notices: what a congestion point tells.
+// Codes of notices: what a congestion point sends.
 const (
 	CodeRate    = 0 // Notice: the fair rate
 	CodeReading = 1 // Reading: what it follows from

@@ -14,7 +14,7 @@ var IRN = register(Kind{
 	set: setIRN, step: stepIRN, resent: resentIRN, expired: expireSelective,
 })
 
-// IRNNoSACK is an ablation: the receiver keeps what is out of order but tells
+// IRNNoSACK is an ablation: the receiver keeps what is out of order but reports
 // only the cumulative number.
 var IRNNoSACK = register(Kind{
 	Name: "irn-no-sack", Code: 3, Title: "IRN with cumulative acknowledgements alone, an ablation",

@@ -120,7 +120,7 @@ func (r *Receiver) DataLow(now frame.Time, seq uint64, kind PacketKind) Verdict 
 }
 
 // Run returns the run of packets around seq, of the last call of DataLow, that have
-// arrived: what the reply to it tells.
+// arrived: what the reply to it reports.
 func (r *Receiver) Run(seq uint64) (first, end uint64) { return r.runFrom, max(r.runTo, seq+1) }
 
 // expected takes the packet at next, and whatever was kept right behind it.

@@ -116,7 +116,7 @@ type SecondStats struct {
 	BadRanges uint64                // replies that make no sense
 }
 
-// Posted tells the second loop of a message, packets [first, end).
+// Posted gives the second loop a message, packets [first, end).
 func (s *Sender) Posted(first, end uint64) {
 	l := s.second
 	if l == nil {

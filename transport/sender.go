@@ -49,7 +49,7 @@ type SenderStats struct {
 	Retransmissions uint64
 	Recoveries      uint64 // episodes that a NAK began
 	Timeouts        uint64 // that did something
-	StaleNaks       uint64 // NAKs that told nothing new and were ignored
+	StaleNaks       uint64 // NAKs that said nothing new and were ignored
 	BadAcks         uint64 // acknowledgements of what was never sent, ignored
 }
 

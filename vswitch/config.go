@@ -140,7 +140,7 @@ type PortConfig struct {
 	Addresses []netip.Prefix
 	// ACL names the list that frames arriving here pass. "" = none.
 	ACL string
-	// Edge says that the neighbour is a host: what only switches tell, notices
+	// Edge says that the neighbour is a host: what only switches send, notices
 	// and telemetry that is filled in, is dropped on arrival.
 	Edge bool
 	// LearnDisabled stops MAC learning on the port.

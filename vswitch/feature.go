@@ -43,7 +43,7 @@ type Feature struct {
 	Whole func() WholeSection
 	// Virtual makes that of scenarios, where it is another one.
 	Virtual func() WholeSection
-	// OnePort tells, as a clause, that the feature needs the frames of a flow to leave
+	// OnePort says, as a clause, that the feature needs the frames of a flow to leave
 	// by one port; "": it does not. A Whole that has it is Paired.
 	OnePort string
 
@@ -58,7 +58,7 @@ type Feature struct {
 	Stamps bool
 	// Doc describes the section, in one sentence.
 	Doc string
-	// Nowhere tells, as a clause, why no port of a switch may have a Whole that is on.
+	// Nowhere says, as a clause, why no port of a switch may have a Whole that is on.
 	Nowhere string
 	// Signals is what the queues signal to hosts, for congestion control that needs
 	// it (cc.Info.Needs). 0: nothing.
@@ -201,9 +201,9 @@ type Instance struct {
 	// (Node.Charge, Node.Join), false if that is to go on like any other.
 	Claims func(r frame.Ref) bool
 	// Paused is called when the neighbour at a port has paused or resumed classes,
-	// Pauses when the switch may have told it to.
+	// Pauses when the switch may have asked it to.
 	Paused, Pauses func(now frame.Time, port uint16)
-	// Requests tells the flow control of a port what the switch wants of the
+	// Requests passes to the flow control of a port what the switch wants of the
 	// neighbour there, in place of the pauses that it would ask for. Of several
 	// features with the stage the first is asked.
 	Requests func(port uint16, f *pfc.Port)
@@ -234,7 +234,7 @@ type Instance struct {
 	Released func(port uint16, v []frame.Ref)
 	// Dropped is shown the frames that the worker drops, before they are freed,
 	// with Meta.InPort and Meta.Reason: those that did their work among them
-	// (frame.Reason.Loss tells). It sends nothing.
+	// (see frame.Reason.Loss). It sends nothing.
 	Dropped func(v []frame.Ref)
 	// InputQueues is called when a configuration has been adopted, and returns what
 	// takes the place of the shared buffer; nil if nothing does.

@@ -81,7 +81,7 @@ func (n *Node) icmpTimeExceeded(now frame.Time, r frame.Ref, m *frame.Meta) {
 	}
 }
 
-// icmpTooBig tells the sender the MTU of the way out (RFC 1191 4, RFC 4443
+// icmpTooBig sends the sender the MTU of the way out (RFC 1191 4, RFC 4443
 // 3.2). We never fragment: IPv4 senders are notified as if DF were set.
 func (n *Node) icmpTooBig(now frame.Time, r frame.Ref, m *frame.Meta, mtu uint32) {
 	if m.Flags&frame.HasIPv4 != 0 {

@@ -15,7 +15,7 @@ type Flow struct {
 	Proto            uint8
 }
 
-// EgressPort tells by which port a routed packet of an IPv4 flow would leave,
+// EgressPort returns the port by which a routed packet of an IPv4 flow would leave,
 // were all links up: what the program in force and its hash decide, like
 // "ip route get". It is false where no route leads to a port, where it depends
 // on more than the flow, or where one of the two addresses is not IPv4.

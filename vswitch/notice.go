@@ -9,7 +9,7 @@ import (
 	"gswitch/wire"
 )
 
-// What congestion points tell senders travels as ICMP messages, so that it
+// What congestion points send to senders travels as ICMP messages, so that it
 // finds its way over routers, too.
 
 // notices go in the highest class, which is never paused: behind the data that
@@ -77,7 +77,7 @@ func (n *Node) compose(now frame.Time, t *Message, to *notice.Sender) (composedN
 	return composedNotice{r: r, port: to.Port, vid: to.VID, ipv6: to.IPv6}, true
 }
 
-// Message is what a congestion point tells all its flows alike: all of an ICMP
+// Message is what a congestion point sends to all its flows alike: all of an ICMP
 // message but what it quotes.
 type Message struct {
 	Head [notice.MaxLen]byte

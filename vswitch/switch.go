@@ -29,7 +29,7 @@ type Switch struct {
 	gen       uint32
 
 	// Ports with a link, and how often that changed: every worker must know
-	// the links of all ports, and only those that serve a port are told.
+	// the links of all ports, and only those that serve a port are notified.
 	carrier  [MaxPorts / 64]atomic.Uint64
 	disabled [MaxPorts / 64]atomic.Uint64 // those that are as good as down
 	links    atomic.Uint32

@@ -17,7 +17,7 @@ import (
 type Twin struct {
 	Of uint16 // the routed port
 	// Limit is how many frames a second go to the kernel of each of the groups
-	// that twinGroup tells apart. 0: no limit.
+	// that twinGroup distinguishes. 0: no limit.
 	Limit uint32
 }
 

@@ -158,7 +158,7 @@ func (s *Socket) setUp(c Config, peer *Socket) error {
 	return s.readOptions()
 }
 
-// register tells the kernel of the UMEM, which pins its pages.
+// register gives the kernel the UMEM, which pins its pages.
 func (s *Socket) register() error {
 	u := s.umem
 	reg := unix.XDPUmemReg{Addr: uint64(uintptr(unsafe.Pointer(&u.mem[0]))), Len: uint64(len(u.mem)), Size: uint32(u.chunk)}

@@ -230,7 +230,7 @@ func (b *Book) Sum() Sum { return b.sum }
 // Rows are the slots that were kept, and how many were not.
 func (b *Book) Rows() ([]results.FlowSlot, int) { return b.rows, b.more }
 
-// topUsers is how many flows of a link are told.
+// topUsers is how many flows of a link are listed.
 const topUsers = 10
 
 // Report is what there is to show.
@@ -285,7 +285,7 @@ func (b *Book) Ways(f *flowradar.Finding) (v []Way) {
 	return v
 }
 
-// String tells a finding in a line.
+// String is a finding in a line.
 func (b *Book) String(f *Finding) string {
 	return fmt.Sprintf("%v of %v at %s: %d packets", f.Kind, f.Flow, b.place(&f.Finding), f.Packets)
 }

@@ -13,7 +13,7 @@ import (
 	"gswitch/wholefile"
 )
 
-// Progress is told what is being done, one line at a time, without newline.
+// Progress is called with what is being done, one line at a time, without newline.
 type Progress func(format string, args ...any)
 
 // ErrUp says that a fabric is up and whole already.

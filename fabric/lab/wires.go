@@ -29,7 +29,7 @@ const WireMTU = 3400
 // RaiseWires makes the wires of a plan, which bear the lab's marks: what a
 // process that was killed left of them is removed by the next RaiseWires of the
 // same topology's name, or by Down, and shown by List. It needs root. If it
-// fails, or ctx ends, everything that was made is removed again. say is told
+// fails, or ctx ends, everything that was made is removed again. say is called with
 // what is done.
 func RaiseWires(ctx context.Context, p *fabric.Plan, say Progress) (*Wires, error) {
 	if os.Geteuid() != 0 {

@@ -75,7 +75,7 @@ func decodeHeader(b []byte) (header, error) {
 	return h, nil
 }
 
-// Serve answers clients of l until l is closed. complain is told what went
+// Serve answers clients of l until l is closed. complain is called with what went
 // wrong with a client.
 func Serve(l net.Listener, complain func(error)) error {
 	places := make(chan struct{}, maxClients)

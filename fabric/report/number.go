@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// unitOf tells the unit that the last part of a value's name names.
+// unitOf returns the unit that the last part of a value's name names.
 func unitOf(name string) string {
 	switch name[strings.LastIndexByte(name, '_')+1:] {
 	case "seconds":

@@ -14,7 +14,7 @@ type timingRow struct {
 	cell  func(t *results.Timing) string
 }
 
-// timingRows tell lateness in the time of the nodes, as all results are, and
+// timingRows show lateness in the time of the nodes, as all results are, and
 // in real time.
 var timingRows = []timingRow{
 	{"scale", func(t *results.Timing) string { return significant(t.Scale) }},

@@ -45,7 +45,7 @@ func EncodeFlows(w io.Writer, runs []Run) error {
 var ofRun = []string{"variant", "engine", "seed"}
 
 // DecodeFlows reads flows.csv into runs. What reports the run stands in
-// results.json, too, and is passed over. Errors tell the line.
+// results.json, too, and is passed over. Errors name the line.
 func DecodeFlows(r io.Reader, runs []Run) error {
 	c := csv.NewReader(r)
 	c.ReuseRecord = true

@@ -152,7 +152,7 @@ func (c *Check) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Decode reads results.json. Errors tell the line.
+// Decode reads results.json. Errors name the line.
 func Decode(b []byte) (*File, error) {
 	f := new(File)
 	if err := json.Unmarshal(b, f); err != nil {

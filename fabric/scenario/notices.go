@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// noticesPass refuses that what congestion points tell could be paused:
+// noticesPass refuses that notices of congestion points could be paused:
 // notices travel in the highest class.
 func (v *validator) noticesPass() {
 	d := v.doc

@@ -9,7 +9,7 @@ import (
 	"gswitch/vswitch"
 )
 
-// gather notes what the nodes of a part tell, on the thread that steps them.
+// gather notes what the nodes of a part show, on the thread that steps them.
 // It allocates nothing but the path of a flow that it sees for the first time.
 func (s *NetworkSource) gather(now frame.Time, p *part, r *raw) {
 	r.at, r.drops = now, 0

@@ -175,7 +175,7 @@ func (s *LabSource) sample(ctx context.Context) (*Sample, error) {
 	return out, nil
 }
 
-// answer is what a daemon tells.
+// answer is what a daemon answers.
 type answer struct {
 	ports   *api.Ports
 	queues  *api.Queues

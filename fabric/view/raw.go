@@ -20,7 +20,7 @@ type part struct {
 	last  *raw                // of the collector: what it read last
 }
 
-// raw is what nodes told at an instant, all of it counted since the start.
+// raw is what nodes showed at an instant, all of it counted since the start.
 type raw struct {
 	at    frame.Time
 	ports []rawPort // those of the part's nodes, in order

@@ -31,7 +31,7 @@ type Flow struct {
 	SrcPort, AckPort uint16
 }
 
-// Done tells the end of a message of a flow or connection. Times are those of
+// Done reports the end of a message of a flow or connection. Times are those of
 // the engine, whatever the clocks of the two hosts say.
 type Done struct {
 	Flow Flow // as it was started; Bytes and ID are those of the message

@@ -15,7 +15,7 @@ func (n *Network) telemetry(c *vswitch.Config) {
 	c.Options = c.Options.With(point.Name, point.Config{Profile: t.Profile, Signal: t.Signal, WholePort: t.WholePort})
 }
 
-// rateTable tells senders the rates of the switches' ports where the format
+// rateTable gives senders the rates of the switches' ports where the format
 // of telemetry does not carry them.
 func (n *Network) rateTable() *inband.RateTable {
 	if n.cfg.INT.Mode != inband.INTMD && n.cfg.INT.Mode != inband.INTMDUDP {

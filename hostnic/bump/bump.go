@@ -20,9 +20,9 @@ type Bump struct {
 	arena  *frame.Arena
 	pool   *frame.Pool
 	parser *wire.Parser
-	draws  hostnic.Draws // of what others are told
+	draws  hostnic.Draws // of numbers that others see
 
-	starts  hostnic.Secret // of this start, as each peer is told it
+	starts  hostnic.Secret // of this start, as each peer gets it
 	mac     uint64         // of the host, 0 while it has sent nothing
 	macSeen frame.Time
 	segment [2]uint16 // largest TCP segments: IPv4, IPv6

@@ -143,7 +143,7 @@ func (c *Config) packet(v4 bool, mode inband.Mode) int {
 	return n &^ 3 // RDMA pads to whole words
 }
 
-// intRecord is what a switch adds to INT-MD with all that it can tell: six
+// intRecord is what a switch adds to INT-MD with all that it can record: six
 // words (INT 2.1 section 4.7).
 const intRecord = 24
 

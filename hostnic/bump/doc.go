@@ -34,7 +34,7 @@
 // gives that back: only who proves by a number that it is there now can make
 // its incarnation known, so that datagrams of an earlier one that come late do
 // nothing. With a new incarnation all channels of the old one are dropped. Each peer
-// is told another incarnation of the same start: who knows that which it was told
+// gets another incarnation of the same start: who knows that which it got
 // itself cannot speak in the name of another peer.
 //
 //	opener                        other end

@@ -42,7 +42,7 @@ func (b *Bump) fromFabric(now frame.Time, r frame.Ref) {
 }
 
 // channelFrame gives a frame of a channel to its queue pair. Where there is
-// none the other end is told, so that it need not wait for its timers.
+// none the other end is informed, so that it need not wait for its timers.
 func (b *Bump) channelFrame(now frame.Time, r frame.Ref, m *frame.Meta, p []byte, bth int) {
 	h := wire.BTH(p[bth:])
 	id := b.channelOf(h.DestQP())

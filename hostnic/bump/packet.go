@@ -96,7 +96,7 @@ func (b *Bump) clamp(m *frame.Meta, p []byte) {
 }
 
 // oversize deals with a packet that does not fit into its channel: its sender
-// is told, or it passes untouched if it may be cut on the way.
+// is informed, or it passes untouched if it may be cut on the way.
 func (b *Bump) oversize(now frame.Time, r frame.Ref, m *frame.Meta, p []byte, size int, c *channel) {
 	v4 := m.Flags&frame.HasIPv4 != 0
 	if v4 && !wire.IPv4(p[m.L3:]).DontFragment() {

@@ -20,12 +20,12 @@ const Name = "rocc"
 type Config struct {
 	Queues uint8 // bitmap; 0 = none
 	Params rocc.Params
-	// Table says which flows of a queue are told.
+	// Table says which flows of a queue get notices.
 	Table rocc.TableConfig
 	// AtHosts sends the length of the queue and the parameters in place of a
 	// fair rate: hosts run the controller, for switches that cannot.
 	AtHosts bool
-	// PerTick is how many are told in a period, in turn. 0 = as many as can
+	// PerTick is how many get notices in a period, in turn. 0 = as many as can
 	// have the least rate, FMax/FMin, but no more than 1024: more could not be
 	// held anyway, and their notices would leave in one burst.
 	PerTick int
@@ -98,7 +98,7 @@ type point struct {
 	queue   uint8
 	perTick int
 	params  rocc.Params
-	stretch uint8 // of the period, as messages tell it
+	stretch uint8 // of the period, as messages carry it
 	control *rocc.Controller
 	atHosts bool
 	kept    rocc.TableConfig
