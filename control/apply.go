@@ -354,8 +354,10 @@ func routesOnly(old, s *config.Switch) ([]routeChange, bool) {
 			changes = append(changes, routeChange{o, r})
 		}
 	}
-	for _, o := range was {
-		changes = append(changes, routeChange{old: o})
+	for i := range old.Routes { // not range over the map: commands have one order
+		if o := &old.Routes[i]; was[o.Prefix] == o {
+			changes = append(changes, routeChange{old: o})
+		}
 	}
 	return changes, len(changes) <= fewRoutes
 }
