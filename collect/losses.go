@@ -16,7 +16,7 @@ import (
 const lossKind = "lossradar"
 
 const (
-	// silence is how long a switch says nothing before its neighbours' digests are
+	// reportTimeout is how long a switch says nothing before its neighbours' digests are
 	// judged without it.
 	reportTimeout = 10 * time.Second
 	// longestBatch bounds what is remembered.
@@ -40,21 +40,28 @@ type linkKey struct {
 // node is a switch that reports.
 type node struct {
 	workers int
-	// told is how far its digests are, in its own time; heard when the stream got
+	// reportedTo is how far its digests are, in its own time; lastSeen when the stream got
 	// the last.
 	reportedTo frame.Time
 	lastSeen   time.Time
 	// missedTo is until when, in its own time, digests of it may never have come; 0: all
-	// came. boot and missed are of the last message that said so.
+	// came. boot and missed are of the last message that said so, and within until a
+	// digest has come from behind what was missed: one message has reports from before it,
+	// too.
 	missedTo     frame.Time
 	boot, missed uint64
+	within       bool
 }
 
 // miss notes what the message of a digest says of others, which came before it and were
 // lost: where its exporter had no memory, or began anew.
-func (n *node) miss(now time.Time, m *message, d *lossradar.Report) {
+func (n *node) miss(now time.Time, m *message, sequence uint64, d *lossradar.Report) {
 	if n.boot != 0 && n.boot != m.Boot || m.Missed > n.missed {
-		n.missed, n.missedTo = m.Missed, min(d.To, frame.Time(now.UnixNano())+frame.Time(reportTimeout))
+		n.missed, n.within = m.Missed, true
+	}
+	if n.within {
+		n.missedTo = min(d.To, frame.Time(now.UnixNano())+frame.Time(reportTimeout))
+		n.within = sequence <= n.missed
 	}
 	n.boot = m.Boot
 }
@@ -122,7 +129,7 @@ func (a *Analysis) digest(m *message, r *telemetry.Report) {
 	// The nodes' clocks begin with the exporter.
 	d.From, d.To = d.From+frame.Time(m.Boot), d.To+frame.Time(m.Boot)
 	n.lastSeen, n.reportedTo = a.now, max(n.reportedTo, d.To)
-	n.miss(a.now, m, d)
+	n.miss(a.now, m, r.Sequence, d)
 	t := a.network.plan.Topology
 	from, to := e.node, e.peer.Node
 	if d.Meter.Down {
