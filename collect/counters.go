@@ -14,7 +14,7 @@ func (a *Analysis) count(t *mirror.Trace) {
 		link := p.From + ">" + p.To
 		a.stats[Stat{tracedLinks, link}]++
 		a.stats[Stat{tracedBytes, link}] += uint64(p.Bytes)
-		if p.Took > 0 {
+		if p.Took >= 0 {
 			a.stats[Stat{tracedDelays, link + " " + delayClass(p.Took)}]++
 		}
 	})

@@ -235,7 +235,7 @@ var bars = []bar{
 	{Throughput, "gswitch-rocc / gswitch-rated", true, 0.95, against("gswitch-rocc", "gswitch-rated", kpps)},
 	{Throughput, "gswitch-recorded / gswitch-unicast", true, 0.97, against("gswitch-recorded", "gswitch-unicast", kpps)},
 	{Throughput, "gswitch-paths / gswitch-hash", true, 0.95, against("gswitch-paths", "gswitch-hash", kpps)},
-	{Throughput, "gswitch-told / gswitch-pair", true, 0.90, against("gswitch-told", "gswitch-pair", kpps)},
+	{Throughput, "gswitch-telemetry / gswitch-pair", true, 0.90, against("gswitch-telemetry", "gswitch-pair", kpps)},
 	{Paced, "gswitch-l2 frames lost", false, none, ofValid("gswitch-l2", lost)},
 	{Paced, "gswitch-full frames lost", false, none, ofValid("gswitch-full", lost)},
 	{Latency, "gswitch-l2 / testpmd, p50", false, 1, against("gswitch-l2", "testpmd", p50)},

@@ -210,7 +210,7 @@ func writeRated(w *bufio.Writer, more string) {
 `, more)
 }
 
-// What it costs to tell what happened: the same pair of switches without and with all three
+// What telemetry costs: the same pair of switches without and with all three
 // systems, in both of them, and their reports on the way to a collector.
 var gswitchPair = DUT{
 	Name: "gswitch-pair", About: "two gswitches in a row over an in-process wire, links of 100 Gb/s, on one worker", Flows: fanFlows,
@@ -221,27 +221,27 @@ var gswitchPair = DUT{
 	},
 }
 
-var gswitchTold = DUT{
-	Name: "gswitch-told", About: "the same with Everflow's rules, flows in exact tables (FlowRadar) and meters at both ends of the wire (LossRadar)", Flows: fanFlows,
+var gswitchTelemetry = DUT{
+	Name: "gswitch-telemetry", About: "the same with Everflow's rules, flows in exact tables (FlowRadar) and meters at both ends of the wire (LossRadar)", Flows: fanFlows,
 	Missing:       built("gswitch"),
 	FramesPerCall: framesPerCall,
 	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
-		return gswitchConfig(b, e, func(w *bufio.Writer) { writeTold(w, "exact") })
+		return gswitchConfig(b, e, func(w *bufio.Writer) { writeTelemetry(w, "exact") })
 	},
 }
 
-var gswitchToldEncoded = DUT{
-	Name: "gswitch-told-encoded", About: "the same with flows in encoded tables", Flows: fanFlows,
+var gswitchTelemetryEncoded = DUT{
+	Name: "gswitch-telemetry-encoded", About: "the same with flows in encoded tables", Flows: fanFlows,
 	Missing:       built("gswitch"),
 	FramesPerCall: framesPerCall,
 	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
-		return gswitchConfig(b, e, func(w *bufio.Writer) { writeTold(w, "encoded") })
+		return gswitchConfig(b, e, func(w *bufio.Writer) { writeTelemetry(w, "encoded") })
 	},
 }
 
-// writeTold writes the pair with all that tells what happened. Nobody listens where the
+// writeTelemetry writes the pair with all of it. Nobody listens where the
 // reports go: they are made, kept, and counted as lost in the end.
-func writeTold(w *bufio.Writer, tables string) {
+func writeTelemetry(w *bufio.Writer, tables string) {
 	fmt.Fprint(w, "export: {to: \"127.0.0.1:9\", memory: 16MiB}\n")
 	writePair(w, "lossradar: {queues: [0, 1, 2, 3, 4, 5, 6, 7]}", fmt.Sprintf(`
     watch: {sessions: [{name: everflow, to: 10.9.0.1, from: 10.10.0.10, snap: 128, rate: 1Gbps, everflow: {sample: 0}}]}

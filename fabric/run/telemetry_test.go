@@ -12,7 +12,7 @@ import (
 // told is a network that says what happened, in each way by itself and in all.
 const measured = `
 version: 1
-title: What it costs to tell what happened
+title: What telemetry costs
 topology:
   generate: leaf-spine(2, 2, 4)
   classes:

@@ -279,10 +279,20 @@ func (n *network) addresses(name string) (v []netip.Addr) {
 	return v
 }
 
-// has reports whether an address is a switch's.
-func (n *network) has(a netip.Addr) bool {
-	_, ok := n.node[a]
-	return ok
+// linked reports whether two addresses are of switches with a link between them. Copies
+// that somebody made up say anything: there are no more links than the network has.
+func (n *network) linked(a, b netip.Addr) bool {
+	from, ok := n.node[a]
+	to, known := n.node[b]
+	if !ok || !known {
+		return false
+	}
+	for port := range n.plan.Topology.Nodes[from].Links {
+		if n.plan.Topology.Peer(from, port).Node == to {
+			return true
+		}
+	}
+	return false
 }
 
 // name is the name of a switch, or its address.

@@ -209,18 +209,18 @@ func passages(t *mirror.Trace) iter.Seq2[*mirror.Hop, *mirror.Hop] {
 type Passage struct {
 	From, To string
 	Bytes    uint16     // of its IP packet
-	Took     frame.Time // from the arrival at one switch to that at the other, by their stamps; 0 without
+	Took     frame.Time // from the arrival at one switch to that at the other, by their stamps; < 0 without
 }
 
 // Passages calls f with each link between two switches of the network that a packet passed.
 func (b *Book) Passages(t *mirror.Trace, f func(Passage)) {
 	for x, y := range passages(t) {
-		if !b.net.has(x.Switch) || !b.net.has(y.Switch) {
+		if !b.net.linked(x.Switch, y.Switch) {
 			continue
 		}
-		p := Passage{From: b.net.name(x.Switch), To: b.net.name(y.Switch), Bytes: y.Bytes}
+		p := Passage{From: b.net.name(x.Switch), To: b.net.name(y.Switch), Bytes: y.Bytes, Took: -1}
 		if x.At > 0 && y.At > 0 {
-			p.Took = max(y.At-x.At, 0)
+			p.Took = max(y.At-x.At, 0) // clocks may be apart by more than a link takes
 		}
 		f(p)
 	}

@@ -28,7 +28,7 @@ type Command struct {
 }
 
 // OnCommand sets the function that is notified of each command, behind the calls of the
-// host that carry it out. c is valid during the call only.
+// host that carry it out, or, if it is a close, before them. c is valid during the call only.
 func (n *Network) OnCommand(f func(now frame.Time, host int, c *Command)) { n.flows.command = f }
 
 // commanded notifies of what an open connection has its sender and its receiver do.

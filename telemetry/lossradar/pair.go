@@ -84,7 +84,7 @@ func NewPairer(t Timing, grace frame.Time, segments []Segment) *Pairer {
 	return p
 }
 
-// Alive says that the exporter of a node was heard, with or without reports.
+// Seen says that the exporter of a node was heard, with or without reports.
 func (p *Pairer) Seen(node uint16, now frame.Time) { p.lastSeen[node] = now }
 
 // Missed says that reports of a node up to an instant were not given to Add: that one
@@ -205,7 +205,7 @@ func (p *Pairer) last(a *pair) frame.Time {
 // packets sent at the end of the batch, their meter's timeout, and the way.
 func (p *Pairer) wait() frame.Time { return p.timing.Period + p.timing.Timeout + p.grace }
 
-// allHeard reports whether the exporters of the downstream meters that did not
+// allSeen reports whether the exporters of the downstream meters that did not
 // report are alive, so that their silence means that nothing arrived.
 func (p *Pairer) allSeen(s *Segment, a *pair, now frame.Time) bool {
 	for _, m := range s.Down {
