@@ -94,10 +94,12 @@ type event struct {
 	wake   chan struct{}
 }
 
-const (
-	spinsPerYield = 128                  // looks at the condition before it yields the processor
-	spinsPerSleep = 4096 * spinsPerYield // looks before it sleeps: about half a millisecond
-)
+// spinsPerYield is how often one looks at the condition before it yields the processor.
+const spinsPerYield = 128
+
+// spinsPerSleep is how often one looks before it sleeps: half a millisecond where nobody
+// else wants the processor. It is variable for tests, which have workers sleep.
+var spinsPerSleep = 4096 * spinsPerYield
 
 // wait returns when the condition holds.
 func (e *event) wait(holds func() bool) {

@@ -11,6 +11,17 @@ import (
 // Every part that is asked for runs once in each round, and no round begins before the
 // one before it has ended, whichever worker slept in between.
 func TestRounds(t *testing.T) {
+	rounds(t)
+}
+
+// The same where workers sleep in nearly every round.
+func TestRoundsOfSleepers(t *testing.T) {
+	defer func(spins int) { spinsPerSleep = spins }(spinsPerSleep)
+	spinsPerSleep = 2 * spinsPerYield
+	rounds(t)
+}
+
+func rounds(t *testing.T) {
 	const parts = 5
 	var g Group
 	defer g.Stop()
@@ -46,7 +57,7 @@ func TestRounds(t *testing.T) {
 			t.Fatalf("%d have not returned", n)
 		}
 		round.Add(1)
-		if rng.Uint32n(200) == 0 { // the others fall asleep, or end
+		if rng.Uint32n(200) == 0 { // they end while they wait
 			for range 300 {
 				runtime.Gosched()
 			}
