@@ -160,6 +160,11 @@ func (c *cluster) join(t *testing.T, id string, network *Network) *party {
 // how long an exporter was not heard between two of its own; whole says that none was
 // analysed so long ago that it is gone.
 func (s *Store) stock(ctx context.Context) (got map[string]int, silent time.Duration, whole bool, err error) {
+	info, err := s.reports.Info(ctx)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	whole = info.State.FirstSeq == 1 && info.State.NumDeleted == 0
 	c, err := s.reports.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		return nil, 0, false, err
@@ -175,7 +180,9 @@ func (s *Store) stock(ctx context.Context) (got map[string]int, silent time.Dura
 	defer it.Stop()
 	got = map[string]int{}
 	heard := map[string]time.Time{}
-	for range i.NumPending {
+	// The stream's leader says what there is. The server that has the consumer may be behind,
+	// and what is pending is what it has.
+	for n, last := uint64(0), uint64(0); whole && last < info.State.LastSeq || !whole && n < i.NumPending; n++ {
 		msg, err := it.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			return nil, 0, false, err
@@ -188,6 +195,7 @@ func (s *Store) stock(ctx context.Context) (got map[string]int, silent time.Dura
 		if err != nil {
 			return nil, 0, false, err
 		}
+		last = meta.Sequence.Stream
 		if t, ok := heard[m.Name]; ok && len(m.reports) > 0 {
 			silent = max(silent, meta.Timestamp.Sub(t))
 		}
@@ -196,11 +204,10 @@ func (s *Store) stock(ctx context.Context) (got map[string]int, silent time.Dura
 			heard[m.Name] = meta.Timestamp
 		}
 	}
-	info, err := s.reports.Info(ctx)
-	if err != nil {
+	if info, err = s.reports.Info(ctx); err != nil {
 		return nil, 0, false, err
 	}
-	return got, silent, info.State.FirstSeq == 1 && info.State.NumDeleted == 0, nil
+	return got, silent, whole && info.State.FirstSeq == 1 && info.State.NumDeleted == 0, nil
 }
 
 // retried calls f until a cluster that chooses new leaders has let it succeed.
