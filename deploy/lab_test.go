@@ -359,8 +359,10 @@ acls: {watch: [{seq: 10, name: roce, match: {protocol: udp, dst_port: 4791-4795}
 
 // load keeps the lab busy until the test ends: DCQCN's and unbounded frames
 // between the ghosts, TCP between the kernels of the others, pings to a ghost
-// and to where no route leads. One stream of TCP is of the lossless class: the
-// kernel of its sender obeys no pause, so frames find the headroom full.
+// and to where no route leads. Streams of TCP are of the lossless class: the
+// kernel of their sender obeys no pause, so frames find the headroom full. They are
+// many, since links lose frames: one alone does not fill a link where the machine is
+// busy and round trips are long.
 func (n *lab) load(t *testing.T) []*process {
 	t.Helper()
 	gfabric := program(t, "gfabric")
@@ -384,7 +386,7 @@ func (n *lab) load(t *testing.T) []*process {
 		}
 		return nil
 	})
-	return append(ps, in("h2", gfabric, "load", "stream", "h4", "--time", "10m"), in("h2", gfabric, "load", "stream", "h4", "--time", "10m", "--dscp", "24"))
+	return append(ps, in("h2", gfabric, "load", "stream", "h4", "--time", "10m"), in("h2", gfabric, "load", "stream", "h4", "--time", "10m", "--dscp", "24", "--streams", "16"))
 }
 
 var builds struct {
