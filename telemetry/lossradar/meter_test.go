@@ -23,6 +23,7 @@ type link struct {
 	out   []Outcome
 	mute  bool // the downstream exporter is gone
 	slow  bool // the upstream exporter takes no reports
+	gap   bool // the downstream one loses them, and says so
 	id    uint16
 }
 
@@ -79,7 +80,10 @@ func (l *link) collect(now frame.Time) {
 			continue
 		}
 		for r := b.Take(); r != nil; r = b.Take() {
-			if b == l.upBox || !l.mute {
+			switch {
+			case b == l.dnBox && l.gap:
+				l.pair.Missed(2, r.To+2*DefaultTiming().Period)
+			case b == l.upBox || !l.mute:
 				l.pair.Add(now, r)
 			}
 			r.Reset()
@@ -170,6 +174,26 @@ func TestBatchesThatRunOn(t *testing.T) {
 			t.Fatalf("%d losses reported, %d batches with something else; %d were lost", len(got), bad, len(want))
 		}
 	})
+}
+
+// What became of a batch that ran on is unknown where the exit reported some of it, and a
+// digest with the rest was lost.
+func TestBatchThatRunsOnIntoAGap(t *testing.T) {
+	l := newLink()
+	l.slow = true
+	for i := range frame.Time(60) {
+		now := i * 5 * ms
+		if i == 40 {
+			l.gap = true
+		}
+		l.arrive(now+1000, l.send(now))
+	}
+	l.advance(400 * ms)
+	l.slow, l.gap = false, false
+	l.advance(1000 * ms)
+	if got, unknown := l.losses(); len(got) != 0 || unknown == 0 {
+		t.Errorf("%d packets are said to be lost, and of %d batches it is not known what became of them", len(got), unknown)
+	}
 }
 
 // Of a batch that ran on for longer than the collector keeps what the exit said

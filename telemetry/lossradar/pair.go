@@ -178,7 +178,7 @@ func (p *Pairer) expires(a *pair) frame.Time {
 // judge decides on a batch when all has come that will come.
 func (p *Pairer) judge(a *pair, now frame.Time) {
 	s := &p.segments[a.key.segment]
-	incomplete := a.missed > 0 || a.forgot && a.sent > 0
+	incomplete := a.missed > 0 || a.forgot && a.sent > 0 || a.merged > 0 && p.inGap(s, a)
 	switch {
 	case len(a.up) < len(s.Up):
 		// Downstream digests alone: the upstream report is on its way, or lost, or
@@ -214,6 +214,12 @@ func (p *Pairer) allSeen(s *Segment, a *pair, now frame.Time) bool {
 		}
 	}
 	return true
+}
+
+// inGap reports whether some of the digests that the exit makes of a batch that runs on may
+// be among those that were never given to Add.
+func (p *Pairer) inGap(s *Segment, a *pair) bool {
+	return slices.ContainsFunc(s.Down, func(m Meter) bool { return a.from < p.gap[m.Node] })
 }
 
 func (p *Pairer) decide(a *pair, unknown bool) {
