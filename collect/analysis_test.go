@@ -16,10 +16,13 @@ import (
 )
 
 // line is two hosts and two switches: port 1 of each leads to the other.
-func line(t testing.TB) *Network {
+func line(t testing.TB) *Network { return lineOf(t, "l2") }
+
+// lineOf is line in a mode: in l3 switches route, and have addresses.
+func lineOf(t testing.TB, mode string) *Network {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "line.yaml")
-	if err := os.WriteFile(file, []byte("version: 1\nname: line\nhosts: [h1, h2]\nswitches: [s1, s2]\nlinks: [{a: h1, b: s1}, {a: h2, b: s2}, {a: s1, b: s2, rate: 10Gbps}]\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("version: 1\nname: line\nmode: "+mode+"\nhosts: [h1, h2]\nswitches: [s1, s2]\nlinks: [{a: h1, b: s1}, {a: h2, b: s2}, {a: s1, b: s2, rate: 10Gbps}]\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	top, err := fabric.Load(file, fabric.Spec{})

@@ -7,8 +7,8 @@ import (
 )
 
 // count adds a packet to the counters of the links that it passed, and to those whose filter
-// chooses it (Everflow section 4.2.2: analyzers keep counters of the packets that copies
-// tell of, by link and by filter).
+// chooses it (Everflow section 4.2.2: analyzers keep counters of the packets that were
+// copied, by link and by filter).
 func (a *Analysis) count(t *mirror.Trace) {
 	a.book.Passages(t, func(p traces.Passage) {
 		link := p.From + ">" + p.To

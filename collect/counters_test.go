@@ -2,11 +2,8 @@ package collect
 
 import (
 	"net/netip"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/mirror"
 )
@@ -14,7 +11,7 @@ import (
 // What traced packets tell is counted by link, with the bytes and in four classes of delays,
 // and by the filters of counters: of packets that were dropped, too.
 func TestCountersByLinkAndFilter(t *testing.T) {
-	n := routed(t)
+	n := lineOf(t, "l3")
 	for name, filter := range map[string]string{"web": "tcp.dstport == 80", "s2": "switch == s2", "dropped": "drop"} {
 		if err := n.Count(name, filter); err != nil {
 			t.Fatal(err)
@@ -57,21 +54,4 @@ func TestCountersByLinkAndFilter(t *testing.T) {
 	if v := families[tracedDelays].labels("s1>s2 100us"); len(v) != 2 || v[0] != "s1>s2" || v[1] != "100us" {
 		t.Errorf("labels %q", v)
 	}
-}
-
-// routed is line, with switches that route and have addresses.
-func routed(t *testing.T) *Network {
-	file := filepath.Join(t.TempDir(), "routed.yaml")
-	if err := os.WriteFile(file, []byte("version: 1\nname: routed\nmode: l3\nhosts: [h1, h2]\nswitches: [s1, s2]\nlinks: [{a: h1, b: s1}, {a: h2, b: s2}, {a: s1, b: s2, rate: 10Gbps}]\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	top, err := fabric.Load(file, fabric.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := NewNetwork(top)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -55,8 +55,8 @@ func (k *keeper) begin(ctx context.Context) (last uint64, err error) {
 	return last, nil
 }
 
-// missed says that the reports up to a number that are not in the stream never will be. In
-// which lanes they would be nobody knows: whoever analyses one is told by the next message.
+// missed notes that the reports up to a number that are not in the stream never will be. In
+// which lanes they would be nobody knows: the next message of each says so.
 func (k *keeper) missed(upTo uint64) { k.hello.Missed = max(k.hello.Missed, upTo) }
 
 // keep returns when all reports are in the stream, which come by their numbers.

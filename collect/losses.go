@@ -330,7 +330,7 @@ func (a *Analysis) judgeLink(l *link) {
 	}
 }
 
-// alive informs the collector which ends have reported all up to an instant, so that
+// alive gives the collector the ends that have reported all up to an instant, so that
 // their silence about a batch means that they counted nothing.
 func (l *link) alive(now time.Time, at frame.Time) {
 	if l.collect == nil {

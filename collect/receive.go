@@ -147,10 +147,6 @@ func (r *Receiver) connection(ctx context.Context, c net.Conn) error {
 	r.Log.Info("an exporter is connected", "exporter", h.Name, "from", c.RemoteAddr())
 	b := bufio.NewReaderSize(first, nextBuffer)
 	k := newKeeper(r.Store, r.Network, *h)
-	kept, err := k.begin(ctx)
-	if err != nil {
-		return err
-	}
 	last := uint64(0)
 	for {
 		reports, err := r.some(ctx, c, b, bodies, k.most)
@@ -161,8 +157,14 @@ func (r *Receiver) connection(ctx context.Context, c net.Conn) error {
 			r.failed(err)
 			return err
 		}
-		if last == 0 && reports[0].Sequence > kept+1 {
-			k.missed(reports[0].Sequence - 1) // they did not come over another connection
+		if last == 0 { // not before there is a report: it asks the store some forty times
+			kept, err := k.begin(ctx)
+			if err != nil {
+				return err
+			}
+			if reports[0].Sequence > kept+1 {
+				k.missed(reports[0].Sequence - 1) // they did not come over another connection
+			}
 		}
 		if err := r.keep(ctx, c, k, reports, &last); err != nil {
 			return err

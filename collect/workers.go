@@ -20,8 +20,8 @@ const (
 	beat = time.Second
 	// dead is how long a collector must be silent before others take its lanes.
 	dead = 5 * time.Second
-	// quiet is how long no message comes before one says that time goes on; onward is
-	// until when that is reported after the last report.
+	// idleWait is how long no message comes before one says that time goes on; onward is
+	// how long after the last report that goes on.
 	idleWait = 250 * time.Millisecond
 	onward   = reportTimeout + 5*time.Second
 	// remembered is for how long it is known what an exporter sent that is gone.
