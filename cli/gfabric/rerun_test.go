@@ -368,7 +368,12 @@ func TestHostOfARunWithStreams(t *testing.T) {
 			t.Errorf("%s: %v: %s", host, err, said)
 		}
 	}
-	said, err := replayOf(t, record, "--node", "h3", "--until", "sent > 0", "--minimise", "--json")
+	// The connection of a host that has no TCP any more cannot be opened, and so it gets no messages.
+	said, err := replayOf(t, record, "--node", "h1", "--set", "hosts.tcp.enabled=false")
+	if err != nil || !strings.Contains(said, " commands would have been refused, the first: open of connection 1 from h1 to h3: ") {
+		t.Errorf("%v: %s", err, said)
+	}
+	said, err = replayOf(t, record, "--node", "h3", "--until", "sent > 0", "--minimise", "--json")
 	if of := kindsOf(leastOf(t, said, err)); of["command"] != 1 || of["frame"] != 1 {
 		t.Errorf("a host acknowledges what comes of one connection: %s", said)
 	}

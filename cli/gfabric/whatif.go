@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -130,6 +131,10 @@ type outcome struct {
 	drops map[dropped]int
 
 	timeouts, retransmissions uint64 // of a host
+
+	refused int    // commands of a host that failed
+	first   error  // why the first did
+	lost    string // why the record has nothing from here on
 }
 
 type dropped struct {
@@ -189,6 +194,12 @@ func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, o
 	if o.took = p.Now() - p.Header.Start; !replay.Ended(err) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	if lost := (replay.LostError{}); errors.As(err, &lost) {
+		o.lost = lost.Why
+	}
+	if x, ok := sw.(interface{ refusals() (int, error) }); ok {
+		o.refused, o.first = x.refusals()
+	}
 	if h, ok := sw.(hostLike); ok {
 		o.timeouts, o.retransmissions = repairs(h.NIC())
 	}
@@ -218,6 +229,9 @@ type difference struct {
 	Replayed float64   `json:"replayed_seconds"`
 	First    float64   `json:"first_seconds"` // when a frame would have left otherwise; -1: none would
 	Rows     []changed `json:"different"`
+	Refused  int       `json:"commands_refused,omitempty"` // to a host, that its own settings let it carry out
+	Why      string    `json:"refused_because,omitempty"`  // of the first of them
+	Lost     string    `json:"lost,omitempty"`             // why the record ends early
 
 	took, first frame.Time
 }
@@ -233,11 +247,12 @@ type changed struct {
 // against returns what is different in another outcome.
 func (o *outcome) against(would *outcome) *difference {
 	d := &difference{Replayed: o.took.Duration().Seconds(), First: -1, Rows: []changed{}, took: o.took, first: frame.Never}
-	row := func(port uint16, what string, a, b any) {
+	of := func(port, what string, a, b any) {
 		if a != b {
-			d.Rows = append(d.Rows, changed{cmp.Or(o.names[port], "-"), what, a, b})
+			d.Rows = append(d.Rows, changed{port, what, a, b})
 		}
 	}
+	row := func(port uint16, what string, a, b any) { of(cmp.Or(o.names[port], "-"), what, a, b) }
 	for _, port := range slices.Sorted(maps.Keys(o.names)) {
 		a, b := o.ports[port], would.ports[port]
 		if a == nil {
@@ -254,12 +269,15 @@ func (o *outcome) against(would *outcome) *difference {
 		row(port, "wait, longest", short(a.longest), short(b.longest))
 		d.first = min(d.first, differ(a.sent, b.sent))
 	}
-	row(0, "retransmissions", o.retransmissions, would.retransmissions)
-	row(0, "timeouts", o.timeouts, would.timeouts)
+	of("-", "retransmissions", o.retransmissions, would.retransmissions)
+	of("-", "timeouts", o.timeouts, would.timeouts)
 	all := maps.Clone(o.drops)
 	maps.Copy(all, would.drops)
 	for _, at := range slices.SortedFunc(maps.Keys(all), func(x, y dropped) int { return cmp.Or(cmp.Compare(x.port, y.port), cmp.Compare(x.reason, y.reason)) }) {
 		row(at.port, "drops of what came in, "+at.reason.String(), o.drops[at], would.drops[at])
+	}
+	if d.Refused, d.Lost = would.refused, o.lost; would.first != nil {
+		d.Why = would.first.Error()
 	}
 	if d.first != frame.Never {
 		d.first -= o.start
@@ -271,6 +289,12 @@ func (o *outcome) against(would *outcome) *difference {
 // print says what would have been different.
 func (d *difference) print(w io.Writer) {
 	took := d.took.Duration().Round(time.Microsecond)
+	if d.Lost != "" {
+		fmt.Fprintf(w, "the record ends early: %s\n", d.Lost)
+	}
+	if d.Refused > 0 {
+		fmt.Fprintf(w, "%d commands would have been refused, the first: %s\n", d.Refused, d.Why)
+	}
 	if len(d.Rows) == 0 && d.first == frame.Never {
 		fmt.Fprintf(w, "in %v nothing would have been different\n", took)
 		return

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) 
 		return nil
 	}
 	var rec *records.Recorder
+	var failed error
 	x := Replay{Built: func(n *vnet.Network, p *records.NetworkPlayer) error {
 		at, err := nodeOf(n, name)
 		if err != nil {
@@ -46,6 +48,7 @@ func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) 
 			n.OnCommand(func(now frame.Time, of int, c *vnet.Command) {
 				if of == host {
 					rec.Command(now, carriedOut{c})
+					failed = cmp.Or(failed, drain()) // there may be more of one instant than the feed holds
 				}
 			})
 		}
@@ -56,7 +59,7 @@ func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) 
 		rec, err = p.Record(n.EngineNode(at), feed)
 		return err
 	}}
-	if err := x.Again(ctx, in); err != nil {
+	if err := cmp.Or(x.Again(ctx, in), failed); err != nil {
 		return err
 	}
 	rec.End(x.Player.Now())

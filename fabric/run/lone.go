@@ -18,6 +18,11 @@ type Lone struct {
 	Network *vnet.Network
 	Node    int // of the topology
 
+	// Refused is how many commands failed, where settings are others, and FirstRefused why
+	// the first of them did.
+	Refused      int
+	FirstRefused error
+
 	flows [][]vnet.Flow // by entry of the workload and sender: what its flows have in common
 	other bool          // the settings are others
 }
@@ -55,8 +60,8 @@ func NewLone(h *records.Header, set []string, pool *frame.Pool) (*Lone, error) {
 	return l, nil
 }
 
-// Do implements replay.Machine: hosts are given commands. With other settings a queue pair
-// may have failed that did not, and takes no more messages.
+// Do implements replay.Machine: hosts are given commands. With other settings some may fail
+// that did not, as where a queue pair is not open any more: these are counted.
 func (l *Lone) Do(now frame.Time, b []byte) error {
 	host := l.Network.HostAt(l.Node)
 	c, err := l.command(b)
@@ -66,8 +71,11 @@ func (l *Lone) Do(now frame.Time, b []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := l.Network.Carry(now, host, c); err != nil && !l.other {
+	if err = l.Network.Carry(now, host, c); err == nil || !l.other {
 		return err
+	}
+	if l.Refused++; l.Refused == 1 {
+		l.FirstRefused = fmt.Errorf("%s: %w", l.name(c), err)
 	}
 	return nil
 }
@@ -78,6 +86,10 @@ func (l *Lone) CommandName(b []byte) string {
 	if err != nil {
 		return fmt.Sprintf("unknown (%v)", err)
 	}
+	return l.name(c)
+}
+
+func (l *Lone) name(c *vnet.Command) string {
 	switch c.Kind {
 	case vnet.CommandOpen:
 		return fmt.Sprintf("open of connection %d from %s to %s", c.Ends.Conn, l.Network.HostName(c.Flow.Src), l.Network.HostName(c.Flow.Dst))

@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"errors"
 	"fmt"
 
 	"gswitch/frame"
@@ -27,11 +28,11 @@ type Command struct {
 	ID    uint64
 }
 
-// OnCommand sets the function that is notified of each command, behind the calls of the
+// OnCommand sets the function that is called for each command, behind the calls of the
 // host that carry it out, or, if it is a close, before them. c is valid during the call only.
 func (n *Network) OnCommand(f func(now frame.Time, host int, c *Command)) { n.flows.command = f }
 
-// commanded notifies of what an open connection has its sender and its receiver do.
+// commanded reports what an open connection has its sender and its receiver do.
 func (n *Network) commanded(now frame.Time, i uint32, of [2]bool, c Command) {
 	if n.flows.command == nil {
 		return
@@ -126,7 +127,7 @@ func (n *Network) carryOpen(now frame.Time, host int, c *Command) error {
 			return err
 		}
 		if err := n.Hosts[host].ConnectQP(at, qpn[own], qpn[other]); err != nil {
-			return err
+			return errors.Join(err, n.Hosts[host].CloseQP(at, qpn[own]))
 		}
 		fl.peer[host][qpn[own]] = i
 	}
