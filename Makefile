@@ -47,10 +47,10 @@ test: ## every test of every module (as root: tests of AF_XDP and namespaces ski
 	@rc=0; for m in $(MODULES); do (cd $$m && go test -timeout 20m $(TESTFLAGS) $$(go list ./... | grep -v '/e2e$$')) || rc=1; done; \
 	go test -timeout 30m $(TESTFLAGS) ./e2e || rc=1; exit $$rc
 
-race: ## the tests of the rooms that share memory between goroutines, under the race detector (needs a C compiler)
+race: ## the tests of the components that share memory between goroutines, under the race detector (needs a C compiler)
 	go test -race -short ./frame/... ./dataplane/... ./metrics/... ./control/... ./verbs/... ./cli/ghost/... ./fabric/run/... ./fabric/workers/... ./telemetry/export/...
 
-soak: ## ten million mutated frames through a whole switch, and through one that tells of all, ten thousand cases of the isolation of ports and of systems, a thousand kills, fifty stops of each daemon under load, a run out of memory, half an hour of changes under load, ten minutes of them recorded and replayed, a gigabyte between recorded hosts, another through channels (root)
+soak: ## ten million mutated frames through a whole switch, and through one with all telemetry, ten thousand cases of the isolation of ports and of systems, a thousand kills, fifty stops of each daemon under load, a run out of memory, half an hour of changes under load, ten minutes of them recorded and replayed, a gigabyte between recorded hosts, another through channels (root)
 	go test -count=1 ./vswitch -run TestMutatedFrames -mutations 10000000
 	go test -count=1 ./systems -run TestMutatedFrames -mutations 10000000
 	go test -count=1 ./vswitch -run TestIsolation -isolation 10000
@@ -124,7 +124,7 @@ mutants: ## each defect of testdata/mutants.yaml put into the code by itself: th
 vulnerabilities: ## known vulnerabilities in what the programs of every module call (asks vuln.go.dev)
 	@for m in $(MODULES); do echo "== $$m"; (cd $$m && go run $(GOVULNCHECK) ./...) || exit 1; done
 
-# go mod verify knows nothing of a module beside it; go mod download compares with go.sum, too.
+# go mod verify does not check a module beside it; go mod download compares with go.sum, too.
 verify: ## the modules that every module uses, against its go.sum
 	@for m in $(MODULES); do echo "== $$m"; (cd $$m && if grep -q '=> \.\./' go.mod; then go mod download; else go mod verify; fi) || exit 1; done
 

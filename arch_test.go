@@ -1,4 +1,4 @@
-// Package gswitch_test keeps the walls between the rooms: who may import whom
+// Package gswitch_test checks the boundaries of the components: which may import which
 // is read from the table in docs/ARCHITECTURE.md, so the page cannot drift
 // from the code.
 package gswitch_test
@@ -27,11 +27,11 @@ const (
 	page   = "docs/ARCHITECTURE.md"
 )
 
-// room is a row of the table: the folders that it names and those that they may import.
-type room struct {
+// component is a row of the table: the folders that it names and those that they may import.
+type component struct {
 	name    string
 	row     int             // order in the table, 0 = top
-	allowed map[string]bool // names of rooms, closed over what those may import themselves where the table says so
+	allowed map[string]bool // names of components, closed over what those may import themselves where the table says so
 }
 
 // pkg is what go list reports of a package of this module.
@@ -45,10 +45,10 @@ type pkg struct {
 
 var quoted = regexp.MustCompile("`([a-z0-9/]+)`")
 
-// readRooms parses the table "| room | what it holds | may import |". A cell
-// of the last column is "nothing", "everything below", or a list of rooms;
-// "and below" after a list adds what the listed rooms may import.
-func readRooms(t *testing.T) map[string]*room {
+// readComponents parses the table "| component | what it holds | may import |". A cell
+// of the last column is "nothing", "everything below", or a list of components;
+// "and below" after a list adds what the listed components may import.
+func readComponents(t *testing.T) map[string]*component {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -63,7 +63,7 @@ func readRooms(t *testing.T) map[string]*room {
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		switch {
-		case len(cells) == 3 && strings.TrimSpace(cells[0]) == "room" && strings.TrimSpace(cells[2]) == "may import":
+		case len(cells) == 3 && strings.TrimSpace(cells[0]) == "component" && strings.TrimSpace(cells[2]) == "may import":
 			inTable = true
 		case len(cells) != 3:
 			inTable = false
@@ -73,31 +73,31 @@ func readRooms(t *testing.T) map[string]*room {
 				names = append(names, strings.TrimSuffix(m[1], "/"))
 			}
 			if len(names) == 0 {
-				t.Fatalf("%s: a row of the rooms names no folder in backticks: %s", page, line)
+				t.Fatalf("%s: a row of the components names no folder in backticks: %s", page, line)
 			}
 			rows = append(rows, row{names, strings.ReplaceAll(strings.TrimSpace(cells[2]), "`", "")})
 		}
 	}
 	if len(rows) == 0 {
-		t.Fatalf("%s: no table with the columns room, what it holds, may import", page)
+		t.Fatalf("%s: no table with the columns component, what it holds, may import", page)
 	}
 
-	rooms := map[string]*room{}
+	components := map[string]*component{}
 	for i := len(rows) - 1; i >= 0; i-- { // from the ground floor up, so that what is allowed below is known
 		allowed := map[string]bool{}
 		list, closed := strings.CutSuffix(strings.ReplaceAll(rows[i].cell, ", and below", " and below"), " and below")
 		switch rows[i].cell {
 		case "nothing":
 		case "everything below":
-			for name := range rooms {
+			for name := range components {
 				allowed[name] = true
 			}
 		default:
 			for _, name := range strings.Split(list, ",") {
 				name = strings.TrimSpace(name)
-				below, known := rooms[name]
+				below, known := components[name]
 				if !known {
-					t.Fatalf("%s: %s may import %q, which is not a room below it", page, rows[i].names[0], name)
+					t.Fatalf("%s: %s may import %q, which is not a component below it", page, rows[i].names[0], name)
 				}
 				allowed[name] = true
 				if closed {
@@ -108,20 +108,20 @@ func readRooms(t *testing.T) map[string]*room {
 			}
 		}
 		for _, name := range rows[i].names {
-			if rooms[name] != nil {
+			if components[name] != nil {
 				t.Fatalf("%s: %s has two rows", page, name)
 			}
-			rooms[name] = &room{name, i, allowed}
+			components[name] = &component{name, i, allowed}
 		}
 	}
-	return rooms
+	return components
 }
 
-// roomOf returns the room of a package: the longest folder of the table that holds it.
-func roomOf(rooms map[string]*room, importPath string) *room {
+// componentOf returns the component of a package: the longest folder of the table that holds it.
+func componentOf(components map[string]*component, importPath string) *component {
 	dir := strings.TrimPrefix(importPath, module+"/")
 	for ; dir != "."; dir = filepath.Dir(dir) {
-		if r := rooms[dir]; r != nil {
+		if r := components[dir]; r != nil {
 			return r
 		}
 	}
@@ -153,24 +153,24 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-func TestWalls(t *testing.T) {
-	rooms := readRooms(t)
+func TestImports(t *testing.T) {
+	components := readComponents(t)
 	for _, p := range list(t, "./...") {
 		if p.ImportPath == module || len(p.GoFiles) == 0 {
 			continue
 		}
-		r := roomOf(rooms, p.ImportPath)
+		r := componentOf(components, p.ImportPath)
 		if r == nil {
-			t.Errorf("%s stands in no room of %s", p.ImportPath, page)
+			t.Errorf("%s stands in no component of %s", p.ImportPath, page)
 			continue
 		}
 		for _, imp := range p.Imports {
 			if !strings.HasPrefix(imp, module+"/") {
 				continue
 			}
-			switch to := roomOf(rooms, imp); {
+			switch to := componentOf(components, imp); {
 			case to == nil:
-				t.Errorf("%s imports %s, which stands in no room of %s", p.ImportPath, imp, page)
+				t.Errorf("%s imports %s, which stands in no component of %s", p.ImportPath, imp, page)
 			case to.name != r.name && !r.allowed[to.name]:
 				t.Errorf("%s imports %s: %s may not import %s", p.ImportPath, imp, r.name, to.name)
 			}
@@ -178,15 +178,15 @@ func TestWalls(t *testing.T) {
 	}
 }
 
-// sansIO returns the names of the rooms without I/O: those of the nodes, what
+// sansIO returns the names of the components without I/O: those of the nodes, what
 // they may import, the engine of virtual time, and records.
-func sansIO(t *testing.T, rooms map[string]*room) map[string]bool {
+func sansIO(t *testing.T, components map[string]*component) map[string]bool {
 	t.Helper()
 	still := map[string]bool{}
 	for _, name := range []string{"systems", "vswitch", "hostnic", "sim", "replay"} {
-		node := rooms[name]
+		node := components[name]
 		if node == nil {
-			t.Fatalf("%s has no room %s", page, name)
+			t.Fatalf("%s has no component %s", page, name)
 		}
 		still[name] = true
 		for below := range node.allowed {
@@ -198,11 +198,11 @@ func sansIO(t *testing.T, rooms map[string]*room) map[string]bool {
 
 // A node and all that it stands on do no I/O: time and randomness are handed
 // in, nothing blocks, nothing runs beside them. Whatever
-// vswitch and hostnic may import is such a room, and so is the engine of
+// vswitch and hostnic may import is such a component, and so is the engine of
 // virtual time.
 func TestSansIO(t *testing.T) {
-	rooms := readRooms(t)
-	still := sansIO(t, rooms)
+	components := readComponents(t)
+	still := sansIO(t, components)
 	banned := []string{"net/http", "os", "os/exec", "os/signal", "io/ioutil", "log", "log/slog", "syscall", "context",
 		"math/rand", "math/rand/v2", "crypto/rand", "golang.org/x/sys/unix", "github.com/vishvananda/netlink"}
 	pureNet := []string{"ParseMAC", "HardwareAddr"} // of package net: what only computes
@@ -210,14 +210,14 @@ func TestSansIO(t *testing.T) {
 	locks := []string{"Mutex", "RWMutex", "Cond", "WaitGroup", "Once", "Map", "Pool"}
 
 	for _, p := range list(t, "./...") {
-		r := roomOf(rooms, p.ImportPath)
+		r := componentOf(components, p.ImportPath)
 		if r == nil || !still[r.name] {
 			continue
 		}
 		eachFile(t, p, func(name string, fset *token.FileSet, f *ast.File) {
 			for _, imp := range f.Imports {
 				if path, _ := strconv.Unquote(imp.Path.Value); slices.Contains(banned, path) {
-					t.Errorf("%s: imports %s in a room without I/O", fset.Position(imp.Pos()), path)
+					t.Errorf("%s: imports %s in a component without I/O", fset.Position(imp.Pos()), path)
 				}
 			}
 			// The depot's lock is taken for hundreds of chunks at once and never waits for I/O.
@@ -225,18 +225,18 @@ func TestSansIO(t *testing.T) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.GoStmt:
-					t.Errorf("%s: starts a goroutine in a room without I/O", fset.Position(n.Pos()))
+					t.Errorf("%s: starts a goroutine in a component without I/O", fset.Position(n.Pos()))
 				case *ast.SelectStmt, *ast.ChanType, *ast.SendStmt:
-					t.Errorf("%s: uses a channel in a room without I/O", fset.Position(n.Pos()))
+					t.Errorf("%s: uses a channel in a component without I/O", fset.Position(n.Pos()))
 				case *ast.SelectorExpr:
 					switch x, _ := n.X.(*ast.Ident); {
 					case x == nil || x.Obj != nil: // a variable of that name
 					case x.Name == "time" && slices.Contains(clock, n.Sel.Name):
-						t.Errorf("%s: reads or waits for the clock (time.%s) in a room without I/O", fset.Position(n.Pos()), n.Sel.Name)
+						t.Errorf("%s: reads or waits for the clock (time.%s) in a component without I/O", fset.Position(n.Pos()), n.Sel.Name)
 					case x.Name == "net" && !slices.Contains(pureNet, n.Sel.Name):
-						t.Errorf("%s: uses net.%s in a room without I/O", fset.Position(n.Pos()), n.Sel.Name)
+						t.Errorf("%s: uses net.%s in a component without I/O", fset.Position(n.Pos()), n.Sel.Name)
 					case x.Name == "sync" && slices.Contains(locks, n.Sel.Name) && !depot:
-						t.Errorf("%s: uses sync.%s in a room without I/O", fset.Position(n.Pos()), n.Sel.Name)
+						t.Errorf("%s: uses sync.%s in a component without I/O", fset.Position(n.Pos()), n.Sel.Name)
 					}
 				}
 				return true
@@ -287,9 +287,9 @@ func TestCoreNamesNoSystem(t *testing.T) {
 }
 
 func TestUnsafe(t *testing.T) {
-	rooms := readRooms(t)
+	components := readComponents(t)
 	for _, p := range list(t, "./...") {
-		r := roomOf(rooms, p.ImportPath)
+		r := componentOf(components, p.ImportPath)
 		if r != nil && (r.name == "frame" || r.name == "dataplane/xsk" || r.name == "clocktime") || p.ImportPath == module+"/control/privilege" {
 			continue
 		}
@@ -313,11 +313,11 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The page names the rooms that exist, no more.
-func TestRoomsExist(t *testing.T) {
-	for name := range readRooms(t) {
+// The page names the components that exist, no more.
+func TestComponentsExist(t *testing.T) {
+	for name := range readComponents(t) {
 		if fi, err := os.Stat(name); err != nil || !fi.IsDir() {
-			t.Errorf("%s names the room %s, which is not a folder", page, name)
+			t.Errorf("%s names the component %s, which is not a folder", page, name)
 		}
 	}
 }

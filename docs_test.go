@@ -182,7 +182,7 @@ func TestLinesOfProse(t *testing.T) {
 // The table of bounds (docs/SECURITY.md) has each that a program shows (gswitch, ghost and gcollect show
 // limits), and no other.
 func TestBoundsAreShown(t *testing.T) {
-	shown, told := map[string]bool{}, map[string]bool{}
+	shown, inTable := map[string]bool{}, map[string]bool{}
 	name := regexp.MustCompile(`Kind: "\w+", Name: (?:fmt\.Sprintf\()?"([^"]+)"`)
 	all := regexp.MustCompile(`Kind: "\w+", Name: `)
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -222,10 +222,10 @@ func TestBoundsAreShown(t *testing.T) {
 		if !shown[cells[1]] {
 			t.Errorf("%q is in the table, and no program shows it", cells[1])
 		}
-		told[cells[1]] = true
+		inTable[cells[1]] = true
 	}
 	for n := range shown {
-		if !told[n] {
+		if !inTable[n] {
 			t.Errorf("%q is shown, and not in the table", n)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// virtualTime are the rooms whose floating point decides when a frame leaves
+// virtualTime are the packages whose floating point decides when a frame leaves
 // or what a report says of a run.
 var virtualTime = []string{
 	"./cc", "./int", "./transport", "./hostnic", "./scheduler", "./buffer", "./pfc", "./rocc", "./qcn", "./fault", "./pipeline", "./vswitch", "./sim",
@@ -21,7 +21,7 @@ var virtualTime = []string{
 // TestNothingIsFused keeps the promise that a run gives the same digest on
 // every machine: the language lets a compiler round x*y+z once instead of
 // twice, and on arm64 it does, unless the product is converted explicitly. So
-// no such instruction may come of these rooms.
+// no such instruction may come of these packages.
 func TestNothingIsFused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles for another processor")
@@ -54,12 +54,12 @@ func TestNothingIsFused(t *testing.T) {
 // processor: they are written in assembly for some, or multiply and add at once.
 var rounding = regexp.MustCompile(`\bmath\.(Acosh?|Asinh?|Atan[2h]?|Cbrt|Cosh?|Erf(c|inv|cinv)?|Exp2?|Expm1|FMA|Gamma|Hypot|J[01n]|Lgamma|Log(10|1p|2)?|Pow|Sin(cos|h)?|Tanh?|Y[01n])\(`)
 
-// Nor may these rooms call what rounds otherwise on another processor.
+// Nor may these packages call what rounds otherwise on another processor.
 func TestNothingRoundsOtherwise(t *testing.T) {
-	for _, room := range virtualTime {
-		files, err := filepath.Glob(room + "/*.go")
+	for _, folder := range virtualTime {
+		files, err := filepath.Glob(folder + "/*.go")
 		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: no files: %v", room, err)
+			t.Fatalf("%s: no files: %v", folder, err)
 		}
 		for _, f := range files {
 			if strings.HasSuffix(f, "_test.go") {
@@ -79,13 +79,13 @@ func TestNothingRoundsOtherwise(t *testing.T) {
 	}
 }
 
-// withFloats returns the rooms that have floating point at all. It reads all
+// withFloats returns the packages that have floating point at all. It reads all
 // files of them, so that the go tool knows that the result depends on these.
-func withFloats(t *testing.T) (rooms []string) {
-	for _, room := range virtualTime {
-		files, err := filepath.Glob(room + "/*.go")
+func withFloats(t *testing.T) (packages []string) {
+	for _, folder := range virtualTime {
+		files, err := filepath.Glob(folder + "/*.go")
 		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: no files: %v", room, err)
+			t.Fatalf("%s: no files: %v", folder, err)
 		}
 		has := false
 		for _, f := range files {
@@ -96,8 +96,8 @@ func withFloats(t *testing.T) (rooms []string) {
 			has = has || !strings.HasSuffix(f, "_test.go") && bytes.Contains(b, []byte("float64"))
 		}
 		if has {
-			rooms = append(rooms, room)
+			packages = append(packages, folder)
 		}
 	}
-	return rooms
+	return packages
 }

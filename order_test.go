@@ -19,14 +19,14 @@ import (
 )
 
 // Go goes through a map in another order each time. What a node does must not
-// depend on that, or a run does not repeat: in rooms without I/O nothing ranges
+// depend on that, or a run does not repeat: in components without I/O nothing ranges
 // over a map, but to fill another map, whose order does not matter either.
 func TestNoOrderOfMaps(t *testing.T) {
-	rooms := readRooms(t)
-	still := sansIO(t, rooms)
+	components := readComponents(t)
+	still := sansIO(t, components)
 	var names []string
 	for _, p := range list(t, "./...") {
-		if r := roomOf(rooms, p.ImportPath); r != nil && still[r.name] {
+		if r := componentOf(components, p.ImportPath); r != nil && still[r.name] {
 			names = append(names, p.ImportPath)
 		}
 	}
@@ -41,7 +41,7 @@ func TestNoOrderOfMaps(t *testing.T) {
 				for _, at := range rangesOverMaps(p.info, d) {
 					ranges++
 					if !at.fills {
-						t.Errorf("%s: %s goes through a map in no fixed order, in a room without I/O", p.fset.Position(at.pos), name)
+						t.Errorf("%s: %s goes through a map in no fixed order, in a component without I/O", p.fset.Position(at.pos), name)
 					}
 				}
 			}

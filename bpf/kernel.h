@@ -32,7 +32,7 @@ static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, int delta) = (void 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 
-/* Of drivers that tell a program when hardware saw a frame (Linux 6.3). Programs that
+/* Of drivers that give a program the time at which hardware saw a frame (Linux 6.3). Programs that
  * name it are bound to a device, so only the object built with HARDWARE does. */
 #define __ksym __attribute__((section(".ksyms")))
 extern int bpf_xdp_metadata_rx_timestamp(const struct xdp_md *ctx, __u64 *timestamp) __ksym;

@@ -61,7 +61,7 @@ func loadFor(f Filter, stamp bool, ifindex int) (*Program, error) {
 	}
 	// Kernels before 5.11 charge maps to RLIMIT_MEMLOCK; later ones ignore it.
 	// Which one this is was asked at the start, when a process that raises its
-	// capabilities itself could not find out: loading tells.
+	// capabilities itself could not find out: loading shows.
 	limit := rlimit.RemoveMemlock()
 	object := loadXdp
 	if ifindex != 0 {

@@ -14,7 +14,7 @@ const (
 	PoolGroup uint16 = 1 // charged to its group: reserve, shared pool or headroom
 	PoolQueue uint16 = 2 // charged to the reserve of its egress queue
 	// PoolInputs is of frames that are charged to queues in place of the buffer, which
-	// knows nothing of them.
+	// does not know them.
 	PoolInputs uint16 = 3
 
 	poolKind     uint16 = 3

@@ -50,7 +50,7 @@ func (b *Buffer) AdmitAll(a *frame.Arena, v []frame.Ref) bool {
 }
 
 // divide writes into frames what each is charged and to what: the reserve of its
-// queue while that has room, else the group, which tells lossless ones. It
+// queue while that has room, else the group, which identifies lossless ones. It
 // returns the bytes of both and the chunks of all.
 func (b *Buffer) divide(a *frame.Arena, v []frame.Ref, q *queue, where uint16, lossless uint32) (kept, beyond, chunks uint64) {
 	room := q.reserve - min(q.reserve, q.reserved)
@@ -129,7 +129,7 @@ func (b *Buffer) ReleaseAll(a *frame.Arena, v []frame.Ref) (charged int) {
 			continue
 		}
 		of, class, pool, out := m.InPort, m.Class, m.Pool, m.OutPort
-		// The last frame, as of a node in virtual time the only one, has nobody to be summed up with.
+		// The last frame, as of a node in virtual time the only one, has no others to be summed up with.
 		if i == len(v)-1 || !b.content(of, class, pool) {
 			b.Release(m)
 			charged++

@@ -4,7 +4,7 @@ import "gswitch/frame"
 
 // Memory is made of chunks, and a frame takes whole ones: sixty bytes cost as
 // much of it as fifteen hundred, though they count for little beside the
-// thresholds in bytes. Chips meet this with small cells; where a cell is a chunk
+// thresholds in bytes. Chips avoid this with small cells; where a cell is a chunk
 // the number of chunks is a second resource, with dynamic thresholds of its
 // own: beyond what each port may always hold a queue has at most alpha times the chunks that are free, and a
 // lossless group that has reached its alpha times the free chunks wants pause.
@@ -68,7 +68,7 @@ func (b *Buffer) beyondOwn(n uint64) uint64 { return n - min(n, b.own) }
 // findChunks says whether k chunks for a frame are those of headroom, or why
 // there are none. A lossless group that has reached its threshold goes on with
 // as much headroom as it leaves to others, so that one whose neighbour does not
-// obey costs the rest no more than half of it.
+// stop costs the rest no more than half of it.
 func (b *Buffer) findChunks(g *group, q *queue, out int, k uint64, flags uint32) (spare bool, why frame.Reason) {
 	free, held := b.freeChunks(), b.waiting[out]
 	need := b.beyondOwn(held+k) - b.beyondOwn(held)

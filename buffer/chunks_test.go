@@ -112,7 +112,7 @@ func TestChunksPause(t *testing.T) {
 			t.Errorf("class %d: the pause ends with %d frames", class, n)
 		}
 	}
-	// A neighbour that does not obey takes a ninth of what all share and half
+	// A neighbour that does not pause takes a ninth of what all share and half
 	// of the headroom, the next one half of the rest.
 	b := inChunks(t, 1000, 750)
 	left := 250

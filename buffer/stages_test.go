@@ -77,7 +77,7 @@ func TestStageThresholds(t *testing.T) {
 }
 
 // TestStagesFollowHeld: whatever comes and goes, each stage is the one of what
-// is held, every change is told, and without an offset it does not depend on
+// is held, every change is reported, and without an offset it does not depend on
 // the way there.
 func TestStagesFollowHeld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -110,7 +110,7 @@ func TestStagesFollowHeld(t *testing.T) {
 				t.Fatalf("%d held of %d+%d: stage %d, want %d", sum, b1, span, got, want)
 			}
 			if _, dirty := b.NextDirty(); before != b.Stages(0) && !dirty {
-				t.Fatal("a change was not told")
+				t.Fatal("a change was not reported")
 			}
 			for _, dirty := b.NextDirty(); dirty; _, dirty = b.NextDirty() {
 			}

@@ -249,6 +249,6 @@ func TestSessionOverflowAndError(t *testing.T) {
 	broken.Run()
 	<-broken.Done()
 	if broken.Close() == nil {
-		t.Error("a writer that fails is not told")
+		t.Error("a writer's error is not reported")
 	}
 }

@@ -139,7 +139,7 @@ func (r *Reader) nextBlock() (kind uint32, body []byte, err error) {
 	if len(h) < 12 {
 		return 0, nil, r.fail("pcapng: block header cut off")
 	}
-	// The section header's own magic tells its byte order, and that of all
+	// The section header's own magic gives its byte order, and that of all
 	// blocks up to the next one. Its type reads the same both ways.
 	if binary.LittleEndian.Uint32(h) == blockSection {
 		switch binary.LittleEndian.Uint32(h[8:]) {

@@ -27,7 +27,7 @@ const MaxSnapLen = 65535
 type Stats struct{ Captured, Dropped uint64 }
 
 // Session merges the taps of several workers by time into one pcapng stream.
-// One goroutine writes; it is told by Close to empty the rings and end.
+// One goroutine writes; Close has it empty the rings and end.
 type Session struct {
 	opts Options
 	w    *Writer
@@ -84,7 +84,7 @@ func (s *Session) Tap(i int) *Tap { return s.taps[i] }
 func (s *Session) Run() { go s.run() }
 
 // Close ends the session, after the taps were removed from the workers: what
-// lies in the rings is written. It returns the first error of the writer.
+// is in the rings is written. It returns the first error of the writer.
 func (s *Session) Close() error {
 	s.once.Do(func() { close(s.stop) })
 	<-s.done
@@ -139,7 +139,7 @@ func (s *Session) run() {
 	}
 }
 
-// drain writes what lies in the rings, the oldest record first.
+// drain writes what is in the rings, the oldest record first.
 func (s *Session) drain() (n int, err error) {
 	for ; ; n++ {
 		var oldest *Tap

@@ -333,7 +333,7 @@ func TestHPCCMultiRate(t *testing.T) {
 	}
 }
 
-func TestHPCCSkipsWhatItIsToldTo(t *testing.T) {
+func TestHPCCSkipsWhatIsConfigured(t *testing.T) {
 	// Between two boundaries nothing is looked at, so row 5 measures from row 1.
 	h := newTestHPCC(t, "fast_react", "false")
 	for i := range 5 {

@@ -37,7 +37,7 @@ func init() {
 	})
 }
 
-// QuantizedListener is an Algorithm that obeys quantized feedback.
+// QuantizedListener is an Algorithm that reacts to quantized feedback.
 type QuantizedListener interface {
 	// OnQuantized takes feedback from 1 to 63 of a congestion point.
 	OnQuantized(now frame.Time, feedback uint8)

@@ -6,9 +6,9 @@ import (
 	"gswitch/frame"
 )
 
-// A story of the reaction point at a NIC of 10 Gb/s with the standard's
+// A transcript of the reaction point at a NIC of 10 Gb/s with the standard's
 // values, worked out by hand from IEEE 802.1Qau, clause 32.
-func TestQCNStory(t *testing.T) {
+func TestQCNTranscript(t *testing.T) {
 	env := Env{Rate: 10e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
 	q := build(t, &env, "qcn").(*qcn)
 	const ms = frame.Millisecond

@@ -23,7 +23,7 @@ func init() {
 	})
 }
 
-// FairRater is an Algorithm that obeys rates that switches work out.
+// FairRater is an Algorithm that follows rates that switches compute.
 type FairRater interface {
 	// OnFairRate takes the rate in bit/s that a congestion point allows since
 	// its update of the given number, and the time in ns between two updates.
@@ -48,7 +48,7 @@ func newRoCC(p options.Values) (func(*Env) Algorithm, error) {
 	}, nil
 }
 
-// What a sender believes of a notice, which anybody may have forged who guesses
+// What a sender accepts of a notice, which may be forged by whoever guesses
 // what it quotes. Points send no less than a thousandth of their link's rate
 // (section 3.5), and their periods are as long as their links are slow: 40 us at
 // 40 Gb/s (section 3.5).
@@ -56,17 +56,17 @@ const (
 	leastPeriod = 40 * frame.Microsecond
 	mostPeriod  = 200 * frame.Millisecond // of a link of 8 Mb/s
 	leastShare  = 1e-4                    // of the line rate, that a point may send: of a link that is ten times slower
-	slowestPort = 64                      // times slower than the own link may be a port whose period is believed
+	slowestPort = 64                      // times slower than the own link may be a port whose period is accepted
 )
 
 // believed returns the period of a point as far as a sender with the given line
-// rate believes it.
+// rate accepts it.
 func believed(period frame.Time, line float64) frame.Time {
 	longest := frame.Time(float64(leastPeriod) * slowestPort * 40e9 / line)
 	return max(leastPeriod, min(period, longest, mostPeriod))
 }
 
-// patience returns the silence after which a rate doubles that came from a
+// patience returns the time without notices after which a rate doubles that came from a
 // point with the given period.
 func (c *roccConfig) patience(period frame.Time, line float64) frame.Time {
 	if c.recovery > 0 {
@@ -75,16 +75,16 @@ func (c *roccConfig) patience(period frame.Time, line float64) frame.Time {
 	return 10 * believed(period, line)
 }
 
-// rocc is the reaction point (section 3.3.5): it obeys the least rate that any
-// congestion point sends, follows the point it obeys up and down, and doubles
-// its rate when nobody sends it anything that it would obey.
+// rocc is the reaction point (section 3.3.5): it follows the least rate that any
+// congestion point sends, goes with that point's rate up and down, and doubles
+// its rate when no notice comes that it would follow.
 type rocc struct {
 	cfg          *roccConfig
 	line, t      float64
 	rate         float64 // of the limiter, less than twice the line rate; the line rate without one
 	limited      bool
-	point        uint64 // that is obeyed, while limited
-	update       uint32 // of which it was the last one heard of
+	point        uint64 // that is followed, while limited
+	update       uint32 // the last one that came from it
 	due          frame.Time
 	recoverAfter frame.Time // after which the rate doubles, while limited
 	win          float64
@@ -118,7 +118,7 @@ func (r *rocc) OnFairRate(now frame.Time, point uint64, update uint32, rate floa
 		return
 	case r.limited && rate > r.rate && point != r.point:
 		// A less congested point raises no rate, and does not put off the
-		// recovery either: the one that is obeyed may be gone.
+		// recovery either: the one that is followed may be gone.
 		r.ignored++
 		return
 	case r.limited && point != r.point:

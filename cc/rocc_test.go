@@ -9,8 +9,8 @@ import (
 	"gswitch/frame"
 )
 
-// A story of two congestion points and silence, at a NIC of 40 Gb/s.
-func TestRoCCStory(t *testing.T) {
+// A transcript of two congestion points, and of a time without notices, at a NIC of 40 Gb/s.
+func TestRoCCTranscript(t *testing.T) {
 	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
 	r := build(t, &env, "rocc").(*rocc)
 	const a, b = 1, 2
@@ -18,7 +18,7 @@ func TestRoCCStory(t *testing.T) {
 	notice := func(at frame.Time, point uint64, rate float64) func() (frame.Time, string) {
 		return func() (frame.Time, string) {
 			r.OnFairRate(at*us, point, uint32(at), rate*1e6, 40*us)
-			return at, "told"
+			return at, "notice"
 		}
 	}
 	wait := func(at frame.Time) func() (frame.Time, string) {
@@ -27,7 +27,7 @@ func TestRoCCStory(t *testing.T) {
 				t.Errorf("the timer is at %d us, want %d", r.Timer()/us, at)
 			}
 			r.OnTimer(at * us)
-			return at, "silence"
+			return at, "timer"
 		}
 	}
 	for _, s := range []struct {
@@ -41,8 +41,8 @@ func TestRoCCStory(t *testing.T) {
 		{notice(60, b, 3000), 3000, b},  // but lower it
 		{notice(80, a, 4200), 3000, b},  //
 		{notice(120, a, 3000), 3000, a}, // an equal rate is taken
-		{notice(130, b, 9000), 3000, a}, // what is not obeyed does not put recovery off
-		{wait(520), 6000, a},            // 400 us after the last one that was obeyed
+		{notice(130, b, 9000), 3000, a}, // what is not followed does not put recovery off
+		{wait(520), 6000, a},            // 400 us after the last one that was followed
 		{wait(920), 12000, a},           //
 		{wait(1320), 24000, a},          //
 		{notice(1400, b, 10000), 10000, b},
@@ -63,7 +63,7 @@ func TestRoCCStory(t *testing.T) {
 	}
 }
 
-// A switch port faster than the NIC tells rates that limit nothing.
+// A switch port faster than the NIC sends rates that limit nothing.
 func TestRoCCFasterSwitch(t *testing.T) {
 	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
 	r := build(t, &env, "rocc", "window", "rate").(*rocc)
@@ -74,7 +74,7 @@ func TestRoCCFasterSwitch(t *testing.T) {
 		t.Errorf("rate %.0f, window %.0f", r.Rate(), r.Window())
 	}
 	if r.OnFairRate(2000, 3, 3, 100e9, 40_000); !r.limited || r.Rate() != 40e9 {
-		t.Errorf("the point that is obeyed raises it to %.0f", r.Rate())
+		t.Errorf("the point that is followed raises it to %.0f", r.Rate())
 	}
 	if r.OnTimer(r.Timer()); r.limited {
 		t.Error("the limiter stays at the next expiry")
@@ -87,17 +87,17 @@ func TestRoCCLateTimer(t *testing.T) {
 	r := build(t, &env, "rocc").(*rocc)
 	r.OnFairRate(0, 1, 1, 1e9, 40_000)
 	if r.OnTimer(1250 * frame.Microsecond); r.rate != 8e9 || r.Timer() != 1600*frame.Microsecond {
-		t.Errorf("after three periods of silence %.0f bit/s, timer %d", r.rate, r.Timer())
+		t.Errorf("after three periods without notices %.0f bit/s, timer %d", r.rate, r.Timer())
 	}
-	r.OnFairRate(1700*frame.Microsecond, 2, 1, 12e9, 40_000) // by now 16 Gb/s: obeyed
+	r.OnFairRate(1700*frame.Microsecond, 2, 1, 12e9, 40_000) // by now 16 Gb/s: followed
 	if r.point != 2 || r.rate != 12e9 {
 		t.Errorf("point %d, %.0f bit/s", r.point, r.rate)
 	}
 }
 
-// What the point that is obeyed said before, and comes late or again, changes
+// What the point that is followed sent before, and comes late or again, changes
 // nothing and does not put off the recovery; a point that counts from the start
-// again is heard.
+// again is followed.
 func TestRoCCStaleNotices(t *testing.T) {
 	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
 	r := build(t, &env, "rocc").(*rocc)
@@ -130,9 +130,9 @@ func TestRoCCStaleNotices(t *testing.T) {
 	}
 }
 
-// Whatever is told, and when: a sender never has more than what it was just told
-// by anybody, and in silence at most doubles in each time of recovery; two that
-// are told the same have the same.
+// Whatever is sent, and when: a sender never has more than what it just received
+// from anybody, and without notices at most doubles in each time of recovery; two that
+// receive the same have the same.
 func TestRoCCProperties(t *testing.T) {
 	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -152,24 +152,24 @@ func TestRoCCProperties(t *testing.T) {
 				}
 			}
 			if most := last * math.Pow(2, math.Ceil(float64(gap)/400e3)); r.Rate() > most {
-				rt.Fatalf("from %.0f to %.0f bit/s in %d ns of silence", last, r.Rate(), gap)
+				rt.Fatalf("from %.0f to %.0f bit/s in %d ns without notices", last, r.Rate(), gap)
 			}
-			point, notified := uint64(rapid.IntRange(1, 3).Draw(rt, "point")), rapid.Float64Range(1e8, 60e9).Draw(rt, "told")
+			point, notified := uint64(rapid.IntRange(1, 3).Draw(rt, "point")), rapid.Float64Range(1e8, 60e9).Draw(rt, "rate")
 			r.OnFairRate(now, point, update, notified, 40_000)
 			twin.OnFairRate(now, point, update, notified, 40_000)
 			if r.Rate() > notified {
 				rt.Fatalf("%.0f bit/s when %.0f are fair", r.Rate(), notified)
 			}
 			if r.Rate() != twin.Rate() || r.Timer() != twin.Timer() {
-				rt.Fatalf("two that were told the same have %.0f and %.0f bit/s", r.Rate(), twin.Rate())
+				rt.Fatalf("two that received the same have %.0f and %.0f bit/s", r.Rate(), twin.Rate())
 			}
 			last = r.Rate()
 		}
 	})
 }
 
-// The silence after which a rate doubles is ten periods of the point that is
-// obeyed, unless it is configured.
+// The time without notices after which a rate doubles is ten periods of the point that is
+// followed, unless it is configured.
 func TestRoCCRecoveryFollowsThePeriod(t *testing.T) {
 	env := Env{Rate: 100e6, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
 	const us, ms = frame.Microsecond, frame.Millisecond
@@ -196,19 +196,19 @@ func TestRoCCRecoveryFollowsThePeriod(t *testing.T) {
 			t.Errorf("%v, period %d: %.0f bit/s, again after %d ns", c.options, c.period, r.rate, r.Timer()-due)
 		}
 	}
-	// That of a point that is not obeyed does not count; that of the next one does.
+	// That of a point that is not followed does not count; that of the next one does.
 	r := build(t, &env, "rocc").(*rocc)
 	r.OnFairRate(0, 1, 1, 1e6, 16*ms)
 	if r.OnFairRate(0, 2, 1, 2e6, 40*us); r.Timer() != 160*ms {
-		t.Errorf("a point that is not obeyed moved the timer to %d", r.Timer())
+		t.Errorf("a point that is not followed moved the timer to %d", r.Timer())
 	}
 	if r.OnFairRate(0, 2, 2, 5e5, 40*us); r.Timer() != 400*us {
 		t.Errorf("under the next point the timer is at %d", r.Timer())
 	}
 }
 
-// Whatever jumps of the number and periods are told, and in whatever order:
-// the silence is never shorter than ten periods of who is obeyed, nor longer
+// Whatever jumps of the number and periods are sent, and in whatever order:
+// the timer is never shorter than ten periods of who is followed, nor longer
 // than ten of the longest.
 func TestRoCCRecoveryProperties(t *testing.T) {
 	env := Env{Rate: 10e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
@@ -227,8 +227,8 @@ func TestRoCCRecoveryProperties(t *testing.T) {
 			if r.accepted == before {
 				continue
 			}
-			if silence := r.Timer() - now; silence < 10*min(periods[point], longest) || silence > 10*longest {
-				rt.Fatalf("the rate doubles after %d ns, the period is %d", silence, periods[point])
+			if wait := r.Timer() - now; wait < 10*min(periods[point], longest) || wait > 10*longest {
+				rt.Fatalf("the rate doubles after %d ns, the period is %d", wait, periods[point])
 			}
 		}
 	})

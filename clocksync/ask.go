@@ -26,7 +26,7 @@ func (a *asked) begin(port int, sequence uint16, now frame.Time) {
 	a.open[i], a.of[i], a.at[i] = true, sequence, now
 }
 
-// left says that a request left at another instant than was thought.
+// left says that a request left at another instant than expected.
 func (a *asked) left(port int, sequence uint16, at frame.Time) {
 	if i := sequence % askedLast; a.port == port && a.open[i] && a.of[i] == sequence {
 		a.at[i] = at
@@ -82,7 +82,7 @@ func (n *Instance) response(now, stamp, whole, late frame.Time, port int, f *wir
 		n.Messages.Strays++
 	case !waited:
 	case !f.HasSundial:
-		n.Messages.Foreign++ // it knows no clock, or does not tell
+		n.Messages.Foreign++ // it knows no clock, or does not say
 	case s.Uncertainty == boundless:
 		n.Messages.Boundless++
 	default:

@@ -22,7 +22,7 @@ type bound struct {
 	at, lead frame.Time
 }
 
-// tighten takes in another bound: the one that says more at the own time now stays.
+// tighten takes in another bound: the tighter one at the own time now stays.
 func (b *bound) tighten(o bound, now frame.Time, c *Clock, upper bool) {
 	if !b.known || upper == (o.of(now, c, upper) < b.of(now, c, upper)) {
 		*b = o
@@ -38,7 +38,7 @@ func (b *bound) of(now frame.Time, c *Clock, upper bool) frame.Time {
 	}
 }
 
-// at returns both at the own time now. Where least is above most one of them is a lie, or
+// at returns both at the own time now. Where least is above most one of them is false, or
 // one of the clocks is broken.
 func (b *bounds) at(now frame.Time, c *Clock) (least, most frame.Time) {
 	return b.least.of(now, c, false), b.most.of(now, c, true)
@@ -55,7 +55,7 @@ func (d *Device) measured(now, stamp frame.Time, m Message) (forward bool) {
 	b.least.tighten(bound{true, stamp, m.Time - m.Eps - stamp}, stamp, &d.Clock, false)
 	switch least, most := b.at(stamp, &d.Clock); {
 	case d.synced && d.rootID == m.Root && d.At(stamp)-m.Time > d.Uncertainty(stamp)+m.Eps+d.patience():
-		// One of long ago: it says nothing of whether the root is there now.
+		// One of long ago: it does not show that the root is there now.
 		d.Counts.Invalid++
 		return false
 	case !b.most.known:
@@ -79,7 +79,7 @@ func (d *Device) patience() frame.Time {
 	return 2 * d.cfg.Interval
 }
 
-// Answered takes what a neighbour's clock said, as the message m has it, when a request
+// Answered takes what a neighbour's clock was, as the message m has it, when a request
 // came there that left here, by port, at the own time sent. The answer came at the own
 // time received. It reports whether the device is to send Out on the ports of Transmit, in
 // reaction to the message that had to wait for this.
@@ -107,7 +107,7 @@ func (d *Device) Answered(now, sent, received frame.Time, port int, m Message) (
 func (d *Device) follow(now, at frame.Time, m Message) (forward bool) {
 	if least, most := d.bounds.at(at, &d.Clock); d.synced && d.rootID != m.Root && m.Epoch <= d.epoch {
 		// One that took over from the root was as uncertain as this clock then. With the root
-		// of a new plan this clock never had to do.
+		// of a new plan this clock never was synchronised.
 		if off := at + (least+most)/2 - d.At(at); max(off, -off) > 2*d.Uncertainty(at)+(most-least+1)/2 {
 			d.wrong(now, &d.invalid)
 			return false
@@ -126,7 +126,7 @@ func (d *Device) center(at frame.Time) {
 	d.base = most - middle
 }
 
-// wrong is for a message that cannot be, behind so many others of its kind in a row.
+// wrong is for an invalid message, behind so many others of its kind in a row.
 func (d *Device) wrong(now frame.Time, inARow *int) {
 	d.Counts.Invalid++
 	if *inARow++; *inARow == invalidInARow {

@@ -8,7 +8,7 @@ import (
 )
 
 // Counters are what Instance.Read reads, of a kind of nodes that the prefix of
-// their names tells.
+// their names identifies.
 func Counters(prefix string) []feature.Counter {
 	v := slices.Clone(counters)
 	for i := range v {
@@ -25,7 +25,7 @@ var counters = []feature.Counter{
 		Values: []string{"valid", "ignored", "early", "other-root", "invalid", "malformed", "foreign", "boundless", "stray", "unstamped", "unanswered", "unsent", "excess"}},
 	{Name: "clock_turns_total", Help: "Times that the clock turned to its second parent, became root or found itself broken.", Labels: []string{"cause"},
 		Values: []string{"timeout", "invalid", "elected", "evicted"}},
-	{Name: "clock_gaps_total", Help: "Times that no sync message of the root was received for longer than one lost message explains, or, where everybody sends by a timer, for as long or until a controller acts."},
+	{Name: "clock_gaps_total", Help: "Times that no sync message of the root was received for longer than one lost message explains, or, where all clocks send by a timer, for as long or until a controller acts."},
 	{Name: "clock_impacted_seconds_total", Help: "The length of these times together."},
 	{Name: "clock_second_root_total", Help: "Messages by any port that name another root than the one that is followed, by the same plan, or by another one for longer than a plan takes to come to all."},
 }

@@ -8,8 +8,8 @@ import (
 
 // Delay measures how long a link takes, by requests and responses between
 // neighbours (IEEE 1588-2019 11.4). The links of a fabric are symmetric. The
-// value is the median of the last measurements, so that single ones that met
-// something do not count. Half of a measurement is what the neighbour says of itself:
+// value is the median of the last measurements, so that single ones that
+// were delayed do not count. Half of a measurement is what the neighbour reports:
 // later values are held against the one that was found when the link came up (Moved).
 type Delay struct {
 	samples [8]frame.Time
@@ -39,7 +39,7 @@ func (d *Delay) Request(sent frame.Time) uint16 {
 	return d.sequence
 }
 
-// Left says that the request left at another instant than was thought.
+// Left says that the request left at another instant than expected.
 func (d *Delay) Left(sent frame.Time) { d.sent = sent }
 
 // Response ends it: the response began to arrive at received, or up to late before,
@@ -77,7 +77,7 @@ func (d *Delay) Late() frame.Time { return d.late }
 const steady = 2 * frame.Nanosecond
 
 // Moved is by how much the value differs from that of the link when it came up. The
-// cable is the same, so what is right nobody knows: a neighbour that says of its
+// cable is the same, so which is right is not known: a neighbour that claims of its
 // answer that it took longer than it did makes the link shorter than it is. 0 where
 // that is no more than stamps explain.
 func (d *Delay) Moved() frame.Time {

@@ -62,12 +62,12 @@ type Config struct {
 	Origin frame.Time
 
 	// Of schemes that Sundial is compared with (section 3.6).
-	Free     bool       // everybody sends by a timer of its own, as PTP's boundary clocks do, and not only in reaction
+	Free     bool       // every device sends by a timer of its own, as PTP's boundary clocks do, and not only in reaction
 	Recovery frame.Time // for so long a device may follow a parent that is cut off itself: it counts as cut off from the root since. Children of the root see a failure themselves
 }
 
 // Times of the paper's evaluation (section 3.6). One message in a row may be lost
-// without anybody noticing; the backup root, which waits for both timeouts, has two
+// without effect; the backup root, which waits for both timeouts, has two
 // chances to receive from a root that still works.
 const (
 	DefaultInterval = 90 * frame.Microsecond
@@ -84,13 +84,13 @@ func (c *Config) Validate() error {
 	case c.Idle && (c.Root || c.Accept != NoPort || c.Transmit != Ports{}):
 		return fmt.Errorf("clock: one that waits for a plan is no root, accepts no port and sends by none")
 	case !c.Idle && c.Root != (c.Accept == NoPort):
-		return fmt.Errorf("clock: the root accepts no port, and everybody else accepts one (root %t, port %d)", c.Root, c.Accept)
+		return fmt.Errorf("clock: the root accepts no port, and all others accept one (root %t, port %d)", c.Root, c.Accept)
 	case c.Accept >= MaxPorts || c.Backup >= MaxPorts:
 		return fmt.Errorf("clock: ports %d and %d: there are %d at most", c.Accept, c.Backup, MaxPorts)
 	case c.Interval <= 0:
 		return fmt.Errorf("clock: an interval of %v: it must be positive", c.Interval.Duration())
 	case c.Free && c.Timeout1 != 0:
-		return fmt.Errorf("clock: where everybody sends by a timer of its own a timeout finds no failure: there can be none")
+		return fmt.Errorf("clock: where all send by a timer of their own a timeout finds no failure: there can be none")
 	case c.Timeout1 < 0 || c.Timeout2 < 0 || c.Recovery < 0:
 		return fmt.Errorf("clock: a negative time")
 	case c.Timeout1 == 0 && c.Timeout2 != 0:
@@ -121,7 +121,7 @@ type Message struct {
 	Eps  frame.Time // uncertainty of its sender's clock when it was sent
 }
 
-// State is what a device takes itself for.
+// State is the state of a device.
 type State uint8
 
 const (
@@ -138,7 +138,7 @@ var stateNames = [...]string{"unsynchronised", "primary", "backup", "holdover", 
 // String returns the state in words.
 func (s State) String() string { return stateNames[s] }
 
-// Counts are what a device has met.
+// Counts are those of a device.
 type Counts struct {
 	Valid       uint64     // messages that set the clock, or ended the timeout
 	Ignored     uint64     // by ports that are not accepted, or by the root
@@ -148,7 +148,7 @@ type Counts struct {
 	SecondRoot  uint64     // by any port, that name another root than the one that is followed
 	Sent        uint64     // times that messages were sent, to all ports of Transmit
 	FlipTimeout uint64     // turned to the second parent at a timeout, or as the backup root to the other one
-	FlipInvalid uint64     // for messages that cannot be
+	FlipInvalid uint64     // for invalid messages
 	Elected     uint64     // became root
 	Evicted     uint64     // found its own clock broken
 	Gaps        uint64     // times that nothing came from the root for longer than one lost message explains, or by timers (Config.Free) for as long, or until a controller acts
@@ -166,7 +166,7 @@ type Device struct {
 	cfg          Config
 	accept       int
 	flipped      bool
-	doubted      bool // the first parent has said what cannot be
+	doubted      bool // the first parent has sent invalid messages
 	root         bool
 	evicted      bool
 	following    bool       // a valid message since the device was configured, has turned, or received nothing for a time
@@ -197,9 +197,9 @@ func NewDevice(id uint64) *Device {
 }
 
 // Configure takes a plan. The clock goes on as it is; only its uncertainty
-// follows the new place in the tree. A device that was the root and is not any
-// more knows nothing until it receives from the new one: it may have been cut off from
-// everybody while they had another.
+// follows the new place in the tree. A device that was the root and is no
+// longer is unsynchronised until it receives from the new one: it may have been cut off from
+// all others while they had another.
 func (d *Device) Configure(now frame.Time, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -232,7 +232,7 @@ func (d *Device) Configure(now frame.Time, c Config) error {
 			d.next = now + c.Interval
 		}
 	} else if wasRoot {
-		d.synced = false // and bounds it has none: reign forgot them
+		d.synced = false // and it has no bounds: reign cleared them
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (d *Device) reign(now frame.Time) {
 	d.next, d.timeoutAt, d.electAt = now, frame.Never, frame.Never
 }
 
-// invalidInARow is how many messages that cannot be make a device turn: one may
+// invalidInARow is how many invalid messages make a device turn: one may
 // be a single damaged frame.
 const invalidInARow = 2
 
@@ -278,7 +278,7 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 		return false
 	case d.following && stamp < d.syncedAt+d.cfg.Interval/2:
 		// Each message may move the clock by its uncertainty: a parent that sends many
-		// would move it as fast as it likes, and those below with it.
+		// would move it without limit, and those below with it.
 		d.Counts.Early++
 		return false
 	}
@@ -287,7 +287,7 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 	}
 	to := m.Time + delay
 	if m.Epoch > d.epoch && m.Root != d.rootID {
-		d.synced = false // another root by a new plan, with which this clock never had to do
+		d.synced = false // another root by a new plan, to which this clock never was synchronised
 	}
 	if off := to - d.At(stamp); d.synced && (off > d.Uncertainty(now)+m.Late || -off > d.Uncertainty(now)+m.Late) {
 		d.wrong(now, &d.invalid)
@@ -300,8 +300,8 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 	}
 	base = max(base, (frame.Time(m.Depth)+1)*d.cfg.Hop)
 	m.Late += d.recent.behind(stamp, to, port, &m, base+m.Late, &d.Clock)
-	// A message that is less certain than the clock says that its root is there, and
-	// no more. Else a parent that says that it is late by a second, and then that it
+	// A message that is less certain than the clock shows that its root is there, and
+	// no more. Else a parent that claims that it is late by a second, and then that it
 	// is not, could set the clock by a second.
 	if base += m.Late; !d.synced || m.Root != d.rootID || base <= d.Uncertainty(stamp) {
 		d.correct(stamp, to)
@@ -330,7 +330,7 @@ func (d *Device) accepted(now, stamp frame.Time, m Message) (forward bool) {
 	return true
 }
 
-// Adjust sets the clock to what another scheme says, of a bound and a root that is so many
+// Adjust sets the clock to what another scheme found, of a bound and a root that is so many
 // hops away: those that Sundial is compared with which do without its messages.
 func (d *Device) Adjust(now, to, base frame.Time, root uint64, hops uint8) {
 	d.correct(now, to)
@@ -339,7 +339,7 @@ func (d *Device) Adjust(now, to, base frame.Time, root uint64, hops uint8) {
 }
 
 // noteGap counts the time for which no sync message was received, where it was more than
-// one lost message explains. Where everybody sends by a timer nobody makes up for a lost message:
+// one lost message explains. Where all send by timers a lost message is not made up for:
 // each counts (figure 3.20), but not what it takes until a new plan's parents agree on it.
 func (d *Device) noteGap(stamp frame.Time) {
 	most := 2*d.cfg.Interval + d.cfg.Interval/20
@@ -409,7 +409,7 @@ func (d *Device) Out(depart frame.Time) Message {
 	return m
 }
 
-// Widen has messages go to more ports, before anybody accepts those.
+// Widen has messages go to more ports, before neighbours accept those.
 func (d *Device) Widen(more *Ports) {
 	for i := range d.cfg.Transmit {
 		d.cfg.Transmit[i] |= more[i]
@@ -426,7 +426,7 @@ func (d *Device) Turned() bool { return d.flipped }
 // Transmit are the ports that messages go to.
 func (d *Device) Transmit() *Ports { return &d.cfg.Transmit }
 
-// State returns what the device takes itself for.
+// State returns the state of the device.
 func (d *Device) State() State {
 	switch {
 	case d.evicted:

@@ -104,7 +104,7 @@ func TestRootFails(t *testing.T) {
 	if m := d.Out(365*us + 10); m.Root != 7 || m.Depth != 0 || m.Time != d.At(365*us+10) {
 		t.Errorf("%+v", m)
 	}
-	// It accepts nobody any more, or the loop would be alive.
+	// It accepts nobody any more, or the loop would last.
 	for port := range 2 {
 		if d.Sync(400*us, 400*us, port, Message{Time: 400 * us, Root: 1}) || d.Sync(401*us, 401*us, port, Message{Time: 400 * us, Root: 7}) {
 			t.Error("a root that takes a message")
@@ -357,7 +357,7 @@ func TestByTimer(t *testing.T) {
 }
 
 // The link to the root fails, and the backup root turns to its second parent. Later the root
-// dies: it still takes over, behind both timeouts, and not sooner.
+// fails: it still takes over, behind both timeouts, and not sooner.
 func TestTakeoverBehindATurn(t *testing.T) {
 	d := device(t, 5, 30, DefaultTimeout2)
 	d.Advance(185 * us)

@@ -7,8 +7,8 @@
 // Synchronised time is a function of it (Clock). The root sends a message each
 // interval; every other node sends one only when a valid message came by the
 // port that it accepts (Device). So wherever the way from the root breaks,
-// everything behind receives no sync message, times out by itself and turns to a second parent
-// that was chosen beforehand (package plan), without asking anybody.
+// all behind it receive no sync message, time out by themselves and turn to a second parent
+// that was chosen beforehand (package plan), without a controller.
 //
 // Nothing here reads a clock or does I/O.
 package clocksync

@@ -2,15 +2,15 @@ package clocksync
 
 import "gswitch/frame"
 
-// turn is what a timeout, or messages that cannot be, lead to (section 3.4.2): the
+// turn is what a timeout, or invalid messages, lead to (section 3.4.2): the
 // device turns to its second parent, once. It never turns back by itself; the
 // controller returns it to a primary parent with the next plan. The uncertainty
-// is raised first, so that no reader meets the way of more hops with the bound of
+// is raised first, so that no reader sees the path of more hops with the bound of
 // the shorter one.
 //
-// The backup root goes on to turn: where its second parent is silent as well the root may
-// have failed since, and nobody else takes over. Its first parent, which is the root, may
-// also be back: it is listened to meanwhile, unless what it said cannot be.
+// The backup root goes on to turn: where no messages come from its second parent either the root may
+// have failed since, and no other clock takes over. Its first parent, which is the root, may
+// also be back: its messages count meanwhile, unless they were invalid.
 func (d *Device) turn(now frame.Time, cause *uint64) {
 	if d.root || d.evicted || d.flipped && d.cfg.Timeout2 == 0 {
 		return
@@ -30,7 +30,7 @@ func (d *Device) turn(now frame.Time, cause *uint64) {
 	}
 }
 
-// doubt is for messages that the clock says cannot be. From the first parent:
+// doubt is for messages that are invalid by the clock. From the first parent:
 // that one is broken, turn. From the second as well: this clock is. A host with
 // one link cannot distinguish the two and goes on by its own.
 func (d *Device) doubt(now frame.Time) {

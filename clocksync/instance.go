@@ -38,10 +38,10 @@ const quickRounds = 8
 type MessageCounts struct {
 	Malformed  uint64 // that were no PTP messages, or damaged
 	Foreign    uint64 // of other domains, or of types or kinds that are not used here
-	Boundless  uint64 // from clocks that know no bound of their own
+	Boundless  uint64 // from clocks without a bound of their own
 	Requests   uint64 // for the delay of a link, that were answered
-	Unanswered uint64 // and that were not: they come faster than any neighbour would ask
-	Strays     uint64 // answers that nobody waits for, or that cannot be
+	Unanswered uint64 // and that were not: they come faster than a neighbour needs to send them
+	Strays     uint64 // answers to no request, or invalid ones
 	Unstamped  uint64 // that came without a stamp, where frames should have one
 	Unsent     uint64 // for want of frames, or of a link
 	Excess     uint64 // that came by a port beyond what a neighbour has reason to send: they were not read
@@ -217,7 +217,7 @@ func (n *Instance) reads(stamp frame.Time, port int) bool {
 }
 
 // request answers a neighbour that measures the delay of the link: one at a
-// time, and not more often than anybody has reason to ask. It came at the node's time
+// time, and not more often than a neighbour needs. It came at the node's time
 // stamp, and in whole not behind latest.
 func (n *Instance) request(now, stamp, latest frame.Time, port int, f *wire.PTPFields) {
 	a := &n.answers[port]
@@ -258,7 +258,7 @@ func (n *Instance) setTime(t frame.Time) {
 	n.out.Time = wire.PTPTime{Seconds: uint64(t / frame.Second), Nanoseconds: uint32(t % frame.Second)}
 }
 
-// setFields writes what Sundial says of a message.
+// setFields writes the fields of Sundial.
 func (n *Instance) setFields(m Message, eps frame.Time) {
 	n.out.Sundial = wire.SundialFields{Epoch: m.Epoch, Uncertainty: saturate(eps), Depth: m.Depth, Root: m.Root, Late: saturate(m.Late)}
 }
@@ -358,8 +358,8 @@ func (n *Instance) Advance(now frame.Time) {
 	}
 }
 
-// measure asks all neighbours, to know the delay of each link before anybody is
-// turned to by it.
+// measure sends requests to all neighbours, to know the delay of each link before the device
+// turns to it.
 func (n *Instance) measure(now frame.Time) {
 	n.delayAt = now + n.opt.DelayEvery
 	if n.rounds++; n.rounds < quickRounds {

@@ -110,7 +110,7 @@ func TestInstancesAgree(t *testing.T) {
 
 // Who is not the parent moves no clock, whatever it sends: messages that nobody
 // asked for, old ones again, answers to requests of others, and many of them.
-func TestStrangersMoveNoClock(t *testing.T) {
+func TestForeignMessagesMoveNoClock(t *testing.T) {
 	w := newWired(t)
 	var kept [][]byte
 	w.run(2 * frame.Millisecond)

@@ -5,7 +5,7 @@ import "gswitch/frame"
 // recentMessages is how many sync messages a device compares a new one with.
 const recentMessages = 16
 
-// recent is what the last messages from one root by one port said. Links and machines make
+// recent is what the last messages from one root by one port contained. Links and machines make
 // messages late, and never early: one that is later beside the others than hops and
 // oscillators explain is wrong by so much, whatever its sender allowed for.
 type recent struct {
@@ -19,7 +19,7 @@ type recent struct {
 	}
 }
 
-// behind takes in a message that came at the node's time stamp, when it said that
+// behind takes in a message that came at the node's time stamp, with the claim that
 // synchronised time is `to`, and which may be wrong by base by what its sender and its hops
 // allow. It returns by how much it is later than the least late of the last ones, 0 if base
 // and the drift of c explain that.

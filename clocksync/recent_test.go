@@ -31,7 +31,7 @@ func TestLateFramesWidenTheBound(t *testing.T) {
 				t.Errorf("message %d, %d us late, each %d us more: %d ns wrong, and says %d", i, late/us, creep/us, err, eps)
 			}
 			if m := d.Out(now); late == 0 && d.Uncertainty(now) == hop && m.Late != 0 {
-				t.Errorf("message %d: those below are notified of %d ns", i, m.Late)
+				t.Errorf("message %d: those below get %d ns", i, m.Late)
 			}
 		}
 		if now := 590 * ms; d.At(now) != now || d.Uncertainty(now) != hop {
@@ -42,7 +42,7 @@ func TestLateFramesWidenTheBound(t *testing.T) {
 
 // A message that comes late says so to those below, and it counts for as long as one that
 // was in time is remembered.
-func TestLateMessagesAreRemembered(t *testing.T) {
+func TestLateMessagesCount(t *testing.T) {
 	const ms, hop = frame.Millisecond, 20 * us
 	var h recent
 	var c Clock

@@ -12,7 +12,7 @@ const ringSeeds = uint64(6)
 
 // newRing has a root, node 0, with measured bounds, on machines that are late. One of its two
 // neighbours is the backup root. All others have the root by the other neighbour, and turn
-// towards the backup root: when the root dies, whoever has a second parent hears that one.
+// towards the backup root: when the root fails, whoever has a second parent follows that one.
 func newRing(t *testing.T, seed uint64) *line {
 	l := &line{r: rand.New(rand.NewPCG(seed, 19)), busy: true, ring: true, cut: map[int]bool{}, dead: map[int]bool{}}
 	n := 4 + int(seed%3)

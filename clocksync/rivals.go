@@ -2,10 +2,10 @@ package clocksync
 
 import "gswitch/frame"
 
-// rivals are roots besides the one that is followed.
+// rivals are other roots than the one that is followed.
 type rivals struct {
 	last  uint64     // identity of the last one
-	epoch uint32     // of the root that is followed, when those of other plans were met
+	epoch uint32     // of the root that is followed, when those of other plans were seen
 	other bool       // they were
 	since frame.Time // when
 }
@@ -15,8 +15,8 @@ type rivals struct {
 const planIntervals = 100
 
 // rival takes notice of a message that names another root than the one that is followed. By
-// one plan there is one root: two say that a backup root took over from one that lives, that
-// two documents have a root, or that somebody lies. Roots of two plans are no more than one
+// one plan there is one root: two mean that a backup root took over from one that is up, that
+// two documents have a root, or that messages are forged. Roots of two plans are no more than one
 // that has not come to all yet, unless that lasts.
 func (d *Device) rival(stamp frame.Time, m *Message) {
 	r := &d.rivals

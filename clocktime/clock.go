@@ -52,7 +52,7 @@ const (
 )
 
 // ErrHalfWritten is the error of a page that remained half written: its daemon was killed,
-// or stopped, while it wrote. One that starts again by the same name mends the page.
+// or stopped, while it wrote. One that starts again by the same name repairs the page.
 var ErrHalfWritten = errors.New("the clock page remains half written: the daemon that writes it is gone, or is stopped; start it again")
 
 // Image returns what the page says. It waits for who writes to be done, a second or so at

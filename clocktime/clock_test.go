@@ -42,7 +42,7 @@ func TestPage(t *testing.T) {
 	}
 	defer c.Close()
 	if _, _, err := c.Now(); !errors.Is(err, ErrUnknown) {
-		t.Errorf("a clock that knows nothing: %v", err)
+		t.Errorf("a clock that is not synchronised: %v", err)
 	}
 	exe := now(t)
 	if out, err := exec.Command(exe, path).CombinedOutput(); err == nil {
@@ -90,7 +90,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// What a reader was told is past remains so, in Go and in C: the beginning of the interval
+// What a reader was given as past remains so, in Go and in C: the beginning of the interval
 // does not go back with a clock that was set back, or is less certain, until there is another
 // root.
 func TestReadersNeverGoBack(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A daemon is killed in the middle of a write. Readers in Go and in C are told so, and do not
+// A daemon is killed in the middle of a write. Readers in Go and in C get an error, and do not
 // look for ever; when the daemon starts again, they go on by the page that they have open.
 func TestWriterIsKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "h1.clock")

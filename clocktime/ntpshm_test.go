@@ -73,7 +73,7 @@ func TestSample(t *testing.T) {
 	}
 	defer c.Close()
 	if _, err := c.Sample(); err == nil {
-		t.Error("a sample of a clock that knows nothing")
+		t.Error("a sample of a clock that is not synchronised")
 	}
 	mono, err := clock(unix.CLOCK_MONOTONIC)
 	if err != nil {

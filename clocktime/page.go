@@ -104,7 +104,7 @@ func create(path string) (*os.File, error) {
 }
 
 // Create makes the page at a path, for everybody to read. The page of a daemon that was killed
-// is gone on with, so that who has it open is told of the new one's clock; until that is set
+// is written on, so that its readers get the new one's clock; until that is set
 // it is unknown.
 func Create(path string) (*Writer, error) {
 	if w := goOn(path); w != nil {

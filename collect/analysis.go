@@ -14,7 +14,7 @@ import (
 	"gswitch/telemetry"
 )
 
-// Memory is for how long an Analysis remembers anything of a message: what comes
+// Memory is for how long an Analysis keeps anything of a message: what comes
 // later is judged as if that had never been.
 const Memory = 60 * time.Second
 
@@ -67,7 +67,7 @@ type Analysis struct {
 	seen        map[string]Seen // by the start of an exporter: its last report
 	now         time.Time       // of the last message
 	lastReports time.Time       // when the last reports came
-	resumed     time.Time       // since when they come, without silence of all
+	resumed     time.Time       // since when they come, without a pause of all
 	out         []Event
 	stats       Stats
 	most        bounds
@@ -108,19 +108,19 @@ func (a *Analysis) problem(what string) { a.stats[Stat{reportProblems, what}]++ 
 func (a *Analysis) Resume(seen map[string]Seen) {
 	for _, from := range slices.Sorted(maps.Keys(seen)) {
 		if s := seen[from]; s.Sequence > a.seen[from].Sequence {
-			remember(a.seen, from, s)
+			keepSeen(a.seen, from, s)
 		}
 	}
 }
 
-// mostSeen is of how many starts of exporters a lane remembers the last report: as many
+// mostSeen is of how many starts of exporters a lane keeps the last report: as many
 // as there may be connections. Reports of others may be analysed twice, for events that
 // the stream has already.
 const mostSeen = mostConnections
 
-// remember notes how far an exporter is. Where there are too many, the one that was
-// silent longest is forgotten.
-func remember(seen map[string]Seen, from string, s Seen) {
+// keepSeen notes how far an exporter is. Where there are too many, the one that was
+// without a report for longest is removed.
+func keepSeen(seen map[string]Seen, from string, s Seen) {
 	if _, known := seen[from]; !known && len(seen) >= mostSeen {
 		oldest := ""
 		for k, o := range seen {
@@ -163,7 +163,7 @@ func (a *Analysis) Add(at time.Time, m *message) []Event {
 }
 
 // setBack goes on from an instant long before the last: the clock of the stream was
-// wrong then, and was set. Who was heard, was heard now.
+// wrong then, and was set. Who was seen, was seen now.
 func (a *Analysis) setBack(now time.Time) {
 	a.now, a.lastReports, a.resumed = now, now, now
 	for _, n := range a.nodes {
@@ -185,7 +185,7 @@ func (a *Analysis) report(from string, m *message, i int) {
 		a.problem("again")
 		return
 	}
-	remember(a.seen, from, Seen{r.Sequence, a.now})
+	keepSeen(a.seen, from, Seen{r.Sequence, a.now})
 	a.stats[Stat{analysedReports, kindOf(r)}]++
 	switch r.Kind {
 	case Mirrored:

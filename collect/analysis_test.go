@@ -297,7 +297,7 @@ func TestClockOfTheStreamIsSet(t *testing.T) {
 	a := NewAnalysis(line(t))
 	x := newExporter("s1", 1, start)
 	sent := frame.Time(0)
-	hear := func(at time.Time) {
+	receive := func(at time.Time) {
 		sent += 10 * period
 		for b := x.message(t); b == nil; b = x.message(t) {
 			x.up.Insert(lossradar.Signature{})
@@ -316,8 +316,8 @@ func TestClockOfTheStreamIsSet(t *testing.T) {
 	}
 	year := 365 * 24 * time.Hour
 	for _, at := range []time.Time{start, start.Add(year), start.Add(time.Second)} {
-		if hear(at); a.nodes["s1"] == nil || !a.nodes["s1"].lastSeen.Equal(at) || !a.now.Equal(at) {
-			t.Fatalf("heard at %v, it is %v: %+v", at, a.now, a.nodes["s1"])
+		if receive(at); a.nodes["s1"] == nil || !a.nodes["s1"].lastSeen.Equal(at) || !a.now.Equal(at) {
+			t.Fatalf("seen at %v, it is %v: %+v", at, a.now, a.nodes["s1"])
 		}
 	}
 	tick := &message{Hello: telemetry.Hello{Name: tick}}

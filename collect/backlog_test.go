@@ -71,7 +71,7 @@ func TestAnHourOfBacklog(t *testing.T) {
 	var ends [2]*export.Exporter
 	for i, name := range []string{"s1", "s2"} {
 		hello := telemetry.Hello{Version: 1, Name: name, Boot: uint64(began.UnixNano()), Nodes: []telemetry.Node{{ID: uint16(i + 1), Name: name, Workers: 1}}}
-		ends[i] = export.New(quietly, "127.0.0.1:1", 128<<20, hello) // where nobody listens
+		ends[i] = export.New(discard, "127.0.0.1:1", 128<<20, hello) // where nobody listens
 		defer ends[i].Close(0)
 	}
 	made, lost := hourOf(t, ends)
@@ -103,7 +103,7 @@ func TestAnHourOfBacklog(t *testing.T) {
 		t.Fatal(err)
 	}
 	reg := prometheus.NewRegistry()
-	w := &Workers{Store: s, Network: network, ID: "one", Metrics: NewMetrics(reg), Log: quietly}
+	w := &Workers{Store: s, Network: network, ID: "one", Metrics: NewMetrics(reg), Log: discard}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); w.Run(ctx) }()

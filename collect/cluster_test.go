@@ -115,7 +115,7 @@ type party struct {
 	store   *Store
 	address string // for exporters
 	metrics *Metrics
-	die     func()
+	kill    func()
 }
 
 // join adds a collector. The first one makes the streams, as soon as the cluster has
@@ -140,26 +140,26 @@ func (c *cluster) join(t *testing.T, id string, network *Network) *party {
 	received, analysed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(received)
-		r := NewReceiver(p.store, network, nil, p.metrics, quietly)
+		r := NewReceiver(p.store, network, nil, p.metrics, discard)
 		if err := r.Serve(ctx, l); err != nil {
 			t.Error(err)
 		}
 	}()
 	go func() {
 		defer close(analysed)
-		w := &Workers{Store: p.store, Network: network, ID: id, Metrics: p.metrics, Log: quietly}
+		w := &Workers{Store: p.store, Network: network, ID: id, Metrics: p.metrics, Log: discard}
 		w.Run(ctx)
 	}()
 	// As one that is killed: from here on it does nothing.
-	p.die = func() { nc.Close(); stop(); <-received; <-analysed }
-	t.Cleanup(p.die)
+	p.kill = func() { nc.Close(); stop(); <-received; <-analysed }
+	t.Cleanup(p.kill)
 	return p
 }
 
 // stock is how often each report is in the stream, by its exporter and number, and for
-// how long an exporter was not heard between two of its own; whole says that none was
+// how long no message of an exporter came between two of its own; whole says that none was
 // analysed so long ago that it is gone.
-func (s *Store) stock(ctx context.Context) (got map[string]int, silent time.Duration, whole bool, err error) {
+func (s *Store) stock(ctx context.Context) (got map[string]int, gap time.Duration, whole bool, err error) {
 	info, err := s.reports.Info(ctx)
 	if err != nil {
 		return nil, 0, false, err
@@ -179,7 +179,7 @@ func (s *Store) stock(ctx context.Context) (got map[string]int, silent time.Dura
 	}
 	defer it.Stop()
 	got = map[string]int{}
-	heard := map[string]time.Time{}
+	latest := map[string]time.Time{}
 	// The stream's leader says what there is. The server that has the consumer may be behind,
 	// and what is pending is what it has.
 	for n, last := uint64(0), uint64(0); whole && last < info.State.LastSeq || !whole && n < i.NumPending; n++ {
@@ -196,18 +196,18 @@ func (s *Store) stock(ctx context.Context) (got map[string]int, silent time.Dura
 			return nil, 0, false, err
 		}
 		last = meta.Sequence.Stream
-		if t, ok := heard[m.Name]; ok && len(m.reports) > 0 {
-			silent = max(silent, meta.Timestamp.Sub(t))
+		if t, ok := latest[m.Name]; ok && len(m.reports) > 0 {
+			gap = max(gap, meta.Timestamp.Sub(t))
 		}
 		for _, r := range m.reports {
 			got[fmt.Sprint(m.Name, " ", r.Sequence)]++
-			heard[m.Name] = meta.Timestamp
+			latest[m.Name] = meta.Timestamp
 		}
 	}
 	if info, err = s.reports.Info(ctx); err != nil {
 		return nil, 0, false, err
 	}
-	return got, silent, whole && info.State.FirstSeq == 1 && info.State.NumDeleted == 0, nil
+	return got, gap, whole && info.State.FirstSeq == 1 && info.State.NumDeleted == 0, nil
 }
 
 // retried calls f until a cluster that chooses new leaders has let it succeed.
@@ -274,7 +274,7 @@ func TestCollectorsAtACluster(t *testing.T) {
 			e := exporters[m.Name]
 			first := e == nil
 			if first {
-				e = export.New(quietly, a.address, 64<<20, m.Hello)
+				e = export.New(discard, a.address, 64<<20, m.Hello)
 				exporters[m.Name] = e
 			}
 			for _, r := range m.reports {
@@ -312,7 +312,7 @@ func TestCollectorsAtACluster(t *testing.T) {
 	for acknowledged() == before {
 		time.Sleep(time.Millisecond)
 	}
-	a.die()
+	a.kill()
 	made := 0
 	for name, e := range exporters {
 		h := telemetry.Hello{}
@@ -331,10 +331,10 @@ func TestCollectorsAtACluster(t *testing.T) {
 		}
 	}
 	var stock map[string]int
-	var silent time.Duration
+	var gap time.Duration
 	var whole bool
 	retried(t, func(ctx context.Context) (err error) {
-		stock, silent, whole, err = b.store.stock(ctx)
+		stock, gap, whole, err = b.store.stock(ctx)
 		return err
 	})
 	for name, n := range stock {
@@ -360,8 +360,8 @@ func TestCollectorsAtACluster(t *testing.T) {
 		})
 	}
 	events := named(t, b.store)
-	late := !whole || silent > reportTimeout/2
+	late := !whole || gap > reportTimeout/2
 	if n := lossesOf(events); int(n) > lost || n == 0 || int(n) < lost && !late {
-		t.Errorf("%d losses are named, of %d; an exporter was silent for %v", n, lost, silent)
+		t.Errorf("%d losses are named, of %d; no message of an exporter came for %v", n, lost, gap)
 	}
 }

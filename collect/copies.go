@@ -17,7 +17,7 @@ import (
 )
 
 // Copies takes the copies of packets that come to this machine over GRE (RFC 2784,
-// RFC 2890) or GRE in UDP (RFC 8086), which nobody acknowledges: what does not get
+// RFC 2890) or GRE in UDP (RFC 8086), which is not acknowledged: what does not get
 // into the stream is counted.
 type Copies struct {
 	Store   *Store

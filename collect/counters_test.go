@@ -8,7 +8,7 @@ import (
 	"gswitch/mirror"
 )
 
-// What traced packets tell is counted by link, with the bytes and in four classes of delays,
+// What traced packets show is counted by link, with the bytes and in four classes of delays,
 // and by the filters of counters: of packets that were dropped, too.
 func TestCountersByLinkAndFilter(t *testing.T) {
 	n := lineOf(t, "l3")

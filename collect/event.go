@@ -26,7 +26,7 @@ var Kinds = []string{Loss, Lossy, Trace, Pause, Flows}
 // Event is something that happened in the network. What is not known of it is empty.
 type Event struct {
 	Seq   uint64    `json:"-"`  // number in the stream, of one that was read from there
-	ID    string    `json:"id"` // the same whoever finds it
+	ID    string    `json:"id"` // the same for all collectors
 	Kind  string    `json:"kind"`
 	At    time.Time `json:"at"`             // of the first packet; lossy: when the batch began
 	Until time.Time `json:"until"`          // of the last one; lossy: when the batch was over

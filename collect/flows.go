@@ -20,7 +20,7 @@ const (
 	// is not the only one.
 	slotWait = 2 * time.Second
 	// window is for how long a watcher is sure to see what happens in one piece. Each
-	// lives for two, and one begins in each, so that none remembers anything for longer.
+	// lasts for two, and one begins in each, so that none keeps anything for longer.
 	window      = 20 * frame.Second
 	longestSlot = frame.Second
 	// apart is how many slots a packet may be counted earlier or later by one switch than
@@ -36,7 +36,7 @@ const (
 	mostJudged = 1 << 30
 	flowCost   = 16
 	// mostFollowed bounds the flows that a watcher follows, at each place of each one. All are
-	// forgotten where they are more.
+	// dropped where they are more.
 	mostFollowed = 1 << 21
 )
 
@@ -81,7 +81,7 @@ func (w *waitingReport) cost() int { return flowCost * len(w.body) }
 // reporter is a worker of a switch.
 type reporter struct{ sw, shard int }
 
-// reportedTo is how far its reports are.
+// reported is how far a worker's reports are.
 type reported struct {
 	slot     uint64
 	lastSeen time.Time
@@ -244,14 +244,14 @@ func (a *Analysis) judgeSlots() {
 	}
 }
 
-// reportedTo is the last slot that every worker that is heard has reported.
+// reportedTo is the last slot that every worker that reports has reported.
 func (s *slots) reportedTo(now time.Time) uint64 {
 	until := ^uint64(0)
 	for k, t := range s.reporters {
-		switch quiet := now.Sub(t.lastSeen); {
-		case quiet < reportTimeout:
+		switch idle := now.Sub(t.lastSeen); {
+		case idle < reportTimeout:
 			until = min(until, t.slot)
-		case quiet > Memory/2:
+		case idle > Memory/2:
 			delete(s.reporters, k)
 		}
 	}
@@ -307,7 +307,7 @@ func (a *Analysis) watch(s *slots, slot *flowradar.Slot) {
 			w = flowradar.NewLooseWatcher(s.ports, apart)
 			s.watchers[first] = w
 		} else if slot.Number > s.noted+1 {
-			// Of the slots between nobody has reported.
+			// Of the slots between there are no reports.
 			w.Note(slot.From, &flowradar.Slot{Number: slot.Number - 1, From: slot.From - s.length, To: slot.From, Switches: make([]flowradar.SwitchSlot, len(s.names))})
 		}
 		for _, f := range w.Note(slot.To, slot) {

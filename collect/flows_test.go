@@ -72,7 +72,7 @@ func flowTo(port int) flowradar.Key {
 // counted is what the stream gets of s1 and s2 for as long: packets go from a host
 // behind s1 to one behind s2, and take 1 ms. Of port 1 seven of a burst are
 // lost on the link; of port 2 bursts come whole; of port 3 all are lost there from
-// half a second on; port 4 has no route at s2 from then on; port 5 goes round from
+// half a second on; port 4 has no route at s2 from then on; port 5 loops from
 // then on. The clocks of the daemons began at instants that differ by apart.
 func counted(t testing.TB, long, apart time.Duration, small bool) (v []stored) {
 	p := flowradar.Fixed(64, flowradar.Alone, 1)
@@ -135,7 +135,7 @@ func counted(t testing.TB, long, apart time.Duration, small bool) (v []stored) {
 	return v
 }
 
-// What befalls flows is notified once, with its place, whenever the daemons began.
+// What happens to flows is reported once, with its place, whenever the daemons began.
 func TestFlows(t *testing.T) {
 	for _, apart := range []time.Duration{0, 1, 3, 5, 7, 9} {
 		a, events := NewAnalysis(line(t)), map[string]Event{}

@@ -63,8 +63,8 @@ func TestPoolIsShared(t *testing.T) {
 	}
 }
 
-// strangers is a receiver with little memory, which waits so long for a hello, and what it counts.
-func strangers(t *testing.T, h *hub, hellos, bodies int, hello time.Duration) (r *Receiver, at string, reg *prometheus.Registry) {
+// smallReceiver is a receiver with little memory, which waits so long for a hello, and what it counts.
+func smallReceiver(t *testing.T, h *hub, hellos, bodies int, hello time.Duration) (r *Receiver, at string, reg *prometheus.Registry) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -75,7 +75,7 @@ func strangers(t *testing.T, h *hub, hellos, bodies int, hello time.Duration) (r
 	if h != nil {
 		store = h.store
 	}
-	r = NewReceiver(store, &Network{}, nil, NewMetrics(reg), quietly)
+	r = NewReceiver(store, &Network{}, nil, NewMetrics(reg), discard)
 	r.hellos, r.bodies, r.hello = newPool(hellos, hellos), newPool(bodies, bodies), hello
 	done := make(chan error, 1)
 	go func() { done <- r.Serve(t.Context(), l) }()
@@ -112,7 +112,7 @@ func untilClosed(t *testing.T, c net.Conn) {
 // nothing is left taken.
 func TestHellosTakeLittleMemory(t *testing.T) {
 	const size = 1 << 20
-	r, at, reg := strangers(t, nil, 4*size, 4*size, 50*time.Millisecond)
+	r, at, reg := smallReceiver(t, nil, 4*size, 4*size, 50*time.Millisecond)
 	// Those that come so slowly that the memory of the ones before is free again are not refused: then others come.
 	for refused, came := 0.0, 0.0; refused == 0; {
 		var all []net.Conn
@@ -160,7 +160,7 @@ func counter(t *testing.T, reg *prometheus.Registry, name, label string) float64
 // longer than until it is late, and reports that all are there do not wait.
 func TestReportsShareMemory(t *testing.T) {
 	h := openHub(t, t.TempDir(), 16<<20)
-	r, at, _ := strangers(t, h, 1<<20, 1<<20, time.Hour)
+	r, at, _ := smallReceiver(t, h, 1<<20, 1<<20, time.Hour)
 	var b bytes.Buffer
 	if err := testHello.Write(&b); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestReportsShareMemory(t *testing.T) {
 // any more: it is stored.
 func TestHalfAHeaderHoldsNothing(t *testing.T) {
 	h := openHub(t, t.TempDir(), 16<<20)
-	r, at, _ := strangers(t, h, 1<<20, 1<<20, time.Hour)
+	r, at, _ := smallReceiver(t, h, 1<<20, 1<<20, time.Hour)
 	var b bytes.Buffer
 	if err := testHello.Write(&b); err != nil {
 		t.Fatal(err)
@@ -272,10 +272,10 @@ func TestEverNewExporters(t *testing.T) {
 		m := &message{Hello: telemetry.Hello{Version: 1, Name: "stranger", Boot: uint64(i + 1)}, reports: []telemetry.Report{{Kind: fmt.Sprintf("\xff%d", i), Sequence: 1}}}
 		at := start.Add(time.Duration(i) * time.Millisecond)
 		a.Add(at, m)
-		remember(position, token(&m.Hello), Seen{1, at})
+		keepSeen(position, token(&m.Hello), Seen{1, at})
 	}
 	if len(a.seen) != mostSeen || len(position) != mostSeen {
-		t.Errorf("%d and %d exporters are remembered, of %d", len(a.seen), len(position), mostSeen)
+		t.Errorf("%d and %d exporters are kept, of %d", len(a.seen), len(position), mostSeen)
 	}
 	first, last := token(&telemetry.Hello{Name: "stranger", Boot: 1}), token(&telemetry.Hello{Name: "stranger", Boot: more})
 	if _, there := a.seen[first]; there || a.seen[last].Sequence != 1 {
@@ -368,7 +368,7 @@ func TestSlotsTakeTheirBound(t *testing.T) {
 	reg.analysed(0, a.Stats(), a.uses())
 	for _, l := range reg.Limits() {
 		if l.Name == "a slot of flows while it is judged" && (l.Refused != full || l.Used == 0 || l.Limit != mostJudged) {
-			t.Errorf("told is %v", l)
+			t.Errorf("reported is %v", l)
 		}
 	}
 }
@@ -429,8 +429,8 @@ func TestDigestsThatWaitAreBounded(t *testing.T) {
 	}
 }
 
-// Each collector that lives says what is bounded.
-func TestLimitsAreTold(t *testing.T) {
+// Each collector that runs reports what is bounded.
+func TestLimitsAreReported(t *testing.T) {
 	h := openHub(t, t.TempDir(), 16<<20)
 	if _, err := h.store.lanes.Put(t.Context(), "collector.a", nil); err != nil {
 		t.Fatal(err)
@@ -440,7 +440,7 @@ func TestLimitsAreTold(t *testing.T) {
 	}
 	done := make(chan error, 2)
 	for _, id := range []string{"b", "a"} {
-		r := NewReceiver(h.store, &Network{}, nil, NewMetrics(prometheus.NewRegistry()), quietly)
+		r := NewReceiver(h.store, &Network{}, nil, NewMetrics(prometheus.NewRegistry()), discard)
 		part := r.bodies.of(peers[0])
 		if !part.try(1000) {
 			t.Fatal("no room")

@@ -30,7 +30,7 @@ type laneEnd struct {
 type kept struct{ Stored, Again uint64 }
 
 func newKeeper(s *Store, n *Network, h telemetry.Hello) *keeper {
-	h.Missed = 0 // nobody but a collector says so
+	h.Missed = 0 // only a collector sets it
 	return &keeper{store: s, network: n, hello: h, token: token(&h), most: int(s.nc.MaxPayload()) - maxHelloShare}
 }
 
@@ -55,8 +55,8 @@ func (k *keeper) begin(ctx context.Context) (last uint64, err error) {
 	return last, nil
 }
 
-// missed notes that the reports up to a number that are not in the stream never will be. In
-// which lanes they would be nobody knows: the next message of each says so.
+// missed notes that the reports up to a number that are not in the stream never will be. Of
+// which lanes they would be is not known: the next message of each says so.
 func (k *keeper) missed(upTo uint64) { k.hello.Missed = max(k.hello.Missed, upTo) }
 
 // keep returns when all reports are in the stream, which come by their numbers.

@@ -54,7 +54,7 @@ func (m *Metrics) Limits() []*api.Limit {
 	lanes := uint64(len(m.uses))
 	return []*api.Limit{
 		{Kind: "table", Name: "lanes that are analysed here", Unit: "lanes", Used: lanes, Limit: Lanes},
-		{Kind: "table", Name: "starts of exporters that are remembered", Unit: "entries", Used: uint64(sum.seen), Limit: lanes * mostSeen},
+		{Kind: "table", Name: "starts of exporters that are kept", Unit: "entries", Used: uint64(sum.seen), Limit: lanes * mostSeen},
 		{Kind: "memory", Name: "slots of flows that are not judged", Unit: "bytes", Used: uint64(sum.flows), Limit: lanes * mostWaiting},
 		{Kind: "memory", Name: "a slot of flows while it is judged", Unit: "bytes", Used: uint64(sum.judged), Limit: mostJudged, Refused: sum.refused.judged},
 		{Kind: "table", Name: "flows that are followed", Unit: "entries", Used: uint64(sum.followed), Limit: mostFollowed, Refused: sum.refused.followed},
@@ -125,7 +125,7 @@ func (s *Store) AnswerLimits(ctx context.Context, take func(context.Context) (*a
 // askWait is how long collectors may take to answer.
 const askWait = 2 * time.Second
 
-// AskLimits asks all collectors that live.
+// AskLimits asks all collectors that run.
 func (s *Store) AskLimits(ctx context.Context) (*api.Limits, error) {
 	keys, err := s.lanes.Keys(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Store) AskLimits(ctx context.Context) (*api.Limits, error) {
 	for ; left > 0; left-- {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
-			break // one that died a moment ago
+			break // one that ended a moment ago
 		}
 		one := &api.Limits{}
 		if err := json.Unmarshal(m.Data, one); err != nil {

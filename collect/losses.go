@@ -19,7 +19,7 @@ const (
 	// reportTimeout is how long a switch says nothing before its neighbours' digests are
 	// judged without it.
 	reportTimeout = 10 * time.Second
-	// longestBatch bounds what is remembered.
+	// longestBatch bounds what is kept.
 	longestBatch = frame.Second
 	// mostDigests bounds the bytes of digests that wait for those of the other end, of all
 	// links of a lane, and mostBatches those of batches that are not decided. The newest of
@@ -66,7 +66,7 @@ func (n *node) miss(now time.Time, m *message, sequence uint64, d *lossradar.Rep
 	n.boot = m.Boot
 }
 
-// missedUntil is until when the silence of a node about a batch says nothing; 0: it always
+// missedUntil is until when a missing report of a node says nothing about a batch; 0: it always
 // does. A digest may be two batches behind those of other ports.
 func (n *node) missedUntil(period frame.Time) frame.Time {
 	if n.missedTo == 0 {
@@ -184,7 +184,7 @@ func (l *link) hold(a *Analysis, n int) {
 	a.digests += n
 }
 
-// leaveOut forgets the newest digest of the link that has the most: one that is of an
+// leaveOut drops the newest digest of the link that has the most: one that is of an
 // instant far ahead waits for ever.
 func (a *Analysis) leaveOut() {
 	var most *link
@@ -318,21 +318,21 @@ func (a *Analysis) judgeLink(l *link) {
 			continue
 		}
 		l.judged = d.To
-		l.alive(a.now, d.To)
+		l.seen(a.now, d.To)
 		if !l.collect.Add(d.To, d) {
 			a.problem("different")
 		}
 		a.found(l, l.collect.Advance(d.To))
 	}
 	if l.judged = until; l.collect != nil {
-		l.alive(a.now, until)
+		l.seen(a.now, until)
 		a.found(l, l.collect.Advance(until))
 	}
 }
 
-// alive gives the collector the ends that have reported all up to an instant, so that
-// their silence about a batch means that they counted nothing.
-func (l *link) alive(now time.Time, at frame.Time) {
+// seen gives the collector the ends that have reported all up to an instant, so that
+// a missing report of a batch means that they counted nothing.
+func (l *link) seen(now time.Time, at frame.Time) {
 	if l.collect == nil {
 		return
 	}
@@ -341,7 +341,7 @@ func (l *link) alive(now time.Time, at frame.Time) {
 			l.collect.Missed(id, n.missedUntil(l.period))
 		}
 		if n != nil && n.reportedTo >= at && now.Sub(n.lastSeen) < reportTimeout {
-			l.collect.Alive(id, at)
+			l.collect.Seen(id, at)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"gswitch/wire"
 )
 
-// A digest of the far end of a link that its exporter lost, or that died with it, is no batch
+// A digest of the far end of a link that its exporter lost, or that went with it, is no batch
 // of which nothing arrived: what became of the batch is unknown. If nobody says that one is
 // missing, all packets of the batch are.
 func TestMissingDigestIsNoLoss(t *testing.T) {
@@ -87,7 +87,7 @@ func TestMissingDigestIsNoLoss(t *testing.T) {
 	}
 }
 
-// Every lane hears of a gap in the numbers of an exporter's reports: with its next message,
+// Every lane is notified of a gap in the numbers of an exporter's reports: with its next message,
 // over the connection of then or a later one.
 func TestGapsAreKept(t *testing.T) {
 	h := openHub(t, t.TempDir(), 1<<24)

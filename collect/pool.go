@@ -109,7 +109,7 @@ func (h *part) take(ctx context.Context, n int, patience time.Duration) error {
 	return nil
 }
 
-// refuse counts one that tried in vain, and does not wait.
+// refuse counts one that found no room, and does not wait.
 func (p *pool) refuse() {
 	p.mu.Lock()
 	p.refused++
@@ -143,7 +143,7 @@ func (p *pool) give(peer netip.Addr, n int) {
 }
 
 // serve gives those that wait what they wait for, in their order. A peer that has its
-// share holds nobody else up.
+// share holds no others up.
 func (p *pool) serve() {
 	keep := p.waiting[:0]
 	full := false

@@ -51,7 +51,7 @@ type receiving struct {
 // again.
 const (
 	mostConnections = 4096
-	mostHellos      = 128 << 20 // bytes, as long as a connection lives
+	mostHellos      = 128 << 20 // bytes, as long as a connection is open
 	mostBodies      = 256 << 20 // bytes, until they are stored
 
 	firstBuffer = 4 << 10 // bytes, for who has not said who it is
@@ -262,7 +262,7 @@ const (
 )
 
 // some reads what there is of reports, at least one, for which it holds memory. One
-// that is too large for the stream has no body, and nobody will ever have it.
+// that is too large for the stream has no body, and will not get one.
 func (r *Receiver) some(ctx context.Context, c net.Conn, b *bufio.Reader, held *part, most int) (v []telemetry.Report, err error) {
 	// Who holds memory waits for no more than is there.
 	for len(v) == 0 || b.Buffered() >= telemetry.ReportHeader && held.n < mostAtOnce {

@@ -86,7 +86,7 @@ func taken(err error) bool {
 }
 
 // publishWait is how long an acknowledgement of the stream may take. One that does not
-// come, as the server that led the stream has died, is not waited for so long that the
+// come, as the server that led the stream is gone, is not waited for so long that the
 // reports behind it come too late to be of use.
 const publishWait = reportTimeout / 3
 
@@ -139,7 +139,7 @@ func (s *Store) Publish(ctx context.Context, v []Event) (again int, err error) {
 
 // position is how far a lane is analysed, and who does it.
 type position struct {
-	Owner string    `json:"owner"` // "": nobody
+	Owner string    `json:"owner"` // "": none
 	Seq   uint64    `json:"seq"`   // of the last message of which the events are kept
 	At    time.Time `json:"at"`    // of that message
 	// Seen is the last report of each start of an exporter, of messages that the
@@ -167,7 +167,7 @@ func (s *Store) position(ctx context.Context, lane int) (p position, revision ui
 	return p, e.Revision(), json.Unmarshal(e.Value(), &p)
 }
 
-// setPosition writes it if nobody else has since.
+// setPosition writes it if it was not written since.
 func (s *Store) setPosition(ctx context.Context, lane int, p position, revision uint64) (uint64, error) {
 	text, err := json.Marshal(&p)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"gswitch/telemetry/export"
 )
 
-var quietly = slog.New(slog.NewTextHandler(io.Discard, nil))
+var discard = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // hub is an embedded server with its streams.
 type hub struct {
@@ -35,7 +35,7 @@ type hub struct {
 
 func openHub(t *testing.T, dir string, limit int64) *hub {
 	t.Helper()
-	s, err := NewServer(dir, "127.0.0.1:0", 2*limit, false, quietly)
+	s, err := NewServer(dir, "127.0.0.1:0", 2*limit, false, discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func (h *hub) receiveFor(t *testing.T, at string, network *Network) (m *Metrics,
 	m = NewMetrics(prometheus.NewRegistry())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	r := NewReceiver(h.store, network, nil, m, quietly)
+	r := NewReceiver(h.store, network, nil, m, discard)
 	go func() {
 		defer close(done)
 		if err := r.Serve(ctx, l); err != nil {
@@ -120,14 +120,14 @@ func (h *hub) receiveFor(t *testing.T, at string, network *Network) (m *Metrics,
 }
 
 // Who connects and says nothing, or the half, does not keep the place of an exporter.
-func TestSilentConnections(t *testing.T) {
+func TestIdleConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	r := NewReceiver(nil, &Network{}, nil, NewMetrics(prometheus.NewRegistry()), quietly)
+	r := NewReceiver(nil, &Network{}, nil, NewMetrics(prometheus.NewRegistry()), discard)
 	r.hello = time.Millisecond
 	go func() { done <- r.Serve(ctx, l) }()
 	for _, said := range []string{"", "\x00\x00\x00\x20half a word"} {
@@ -174,12 +174,12 @@ func once(t *testing.T, got map[uint64]int, n int) {
 }
 
 // Each report is in the stream once: over connections that end, a server that begins
-// anew, and an exporter that did not hear what was acknowledged.
+// anew, and an exporter that did not get the acknowledgement.
 func TestReportsOnce(t *testing.T) {
 	dir := t.TempDir()
 	h := openHub(t, dir, 64<<20)
 	_, at, stop := h.receive(t, "127.0.0.1:0")
-	e := export.New(quietly, at, 64<<20, testHello)
+	e := export.New(discard, at, 64<<20, testHello)
 	add(e, 0, 500)
 	stop()
 	h.close()
@@ -258,7 +258,7 @@ func TestFullStream(t *testing.T) {
 	dir := t.TempDir()
 	h := openHub(t, dir, 256<<10)
 	_, at, stop := h.receive(t, "127.0.0.1:0")
-	e := export.New(quietly, at, 64<<20, testHello)
+	e := export.New(discard, at, 64<<20, testHello)
 	add(e, 0, 1000)
 	for e.Counts().Connects < 3 { // it was refused, and tried again
 		time.Sleep(time.Millisecond)
@@ -290,7 +290,7 @@ func TestFullDisk(t *testing.T) {
 	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
 	h := openHub(t, dir, 64<<20)
 	_, at, stop := h.receive(t, "127.0.0.1:0")
-	e := export.New(quietly, at, 64<<20, testHello)
+	e := export.New(discard, at, 64<<20, testHello)
 	add(e, 0, 4000)
 	<-h.Failed()
 	h.close()
@@ -314,7 +314,7 @@ func TestFullDisk(t *testing.T) {
 	once(t, h.numbers(t), 4000)
 }
 
-// Two collectors share the lanes; one that dies leaves its own to the other, and all
+// Two collectors share the lanes; one that fails leaves its own to the other, and all
 // losses are found, each once.
 func TestCollectorsShare(t *testing.T) {
 	h := openHub(t, t.TempDir(), 64<<20)
@@ -335,7 +335,7 @@ func TestCollectorsShare(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(context.Background())
 		p := &party{nc, stop, make(chan struct{})}
-		w := &Workers{Store: s, Network: network, ID: id, Metrics: NewMetrics(prometheus.NewRegistry()), Log: quietly}
+		w := &Workers{Store: s, Network: network, ID: id, Metrics: NewMetrics(prometheus.NewRegistry()), Log: discard}
 		go func() { defer close(p.done); w.Run(ctx) }()
 		t.Cleanup(func() { stop(); <-p.done; nc.Close() })
 		return p

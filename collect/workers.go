@@ -18,20 +18,20 @@ import (
 
 const (
 	beat = time.Second
-	// dead is how long a collector must be silent before others take its lanes.
+	// dead is after how long without a sign of a collector others take its lanes.
 	dead = 5 * time.Second
 	// idleWait is how long no message comes before one says that time goes on; onward is
 	// how long after the last report that goes on.
 	idleWait = 250 * time.Millisecond
 	onward   = reportTimeout + 5*time.Second
-	// remembered is for how long it is known what an exporter sent that is gone.
-	remembered = 24 * time.Hour
+	// keptFor is for how long it is known what an exporter sent that is gone.
+	keptFor = 24 * time.Hour
 	// mostAhead is how many bytes of messages a lane has here before it is their turn.
 	mostAhead = 2 * natsserver.MaxPayload
 )
 
 // Workers analyse lanes: those that are this collector's by a hash of its name and of
-// the names of the others that live.
+// the names of the others that are up.
 type Workers struct {
 	Store   *Store
 	Network *Network
@@ -43,7 +43,7 @@ type Workers struct {
 	watch map[string]*watched
 }
 
-// watched is a value that its owner renews while it lives.
+// watched is a value that its owner renews while it is up.
 type watched struct {
 	revision uint64
 	since    time.Time // when it was first seen, by the own clock
@@ -86,7 +86,7 @@ func ignore(err, one error) error {
 	return err
 }
 
-// share looks who lives, and takes and leaves lanes.
+// share finds which collectors are up, and takes and leaves lanes.
 func (w *Workers) share(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -97,7 +97,7 @@ func (w *Workers) share(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	alive := []string{w.ID}
+	up := []string{w.ID}
 	for _, k := range keys {
 		id, ok := strings.CutPrefix(k, "collector.")
 		if !ok || id == w.ID {
@@ -107,8 +107,8 @@ func (w *Workers) share(ctx context.Context) error {
 		if err != nil {
 			continue // gone in this moment
 		}
-		if w.lives(k, e.Revision()) {
-			alive = append(alive, id)
+		if w.isUp(k, e.Revision()) {
+			up = append(up, id)
 		} else if time.Since(w.watch[k].since) > 10*dead {
 			_ = w.Store.lanes.Delete(ctx, k) // it was here long ago
 		}
@@ -119,12 +119,12 @@ func (w *Workers) share(ctx context.Context) error {
 			w.leave(lane)
 		default:
 		}
-		wanted := best(lane, alive) == w.ID
+		wanted := best(lane, up) == w.ID
 		switch has := w.mine[lane] != nil; {
 		case has && !wanted:
 			w.leave(lane)
 		case !has && wanted:
-			if err := w.take(ctx, lane, alive); err != nil {
+			if err := w.take(ctx, lane, up); err != nil {
 				return err
 			}
 		}
@@ -133,8 +133,8 @@ func (w *Workers) share(ctx context.Context) error {
 	return nil
 }
 
-// lives reports whether a value was renewed a moment ago.
-func (w *Workers) lives(key string, revision uint64) bool {
+// isUp reports whether a value was renewed a moment ago.
+func (w *Workers) isUp(key string, revision uint64) bool {
 	v := w.watch[key]
 	if v == nil || v.revision != revision {
 		w.watch[key] = &watched{revision, time.Now()}
@@ -175,13 +175,13 @@ func (w *Workers) ended(lane int) <-chan struct{} {
 	return nil
 }
 
-// take begins with a lane that nobody has, or that its owner has left.
-func (w *Workers) take(ctx context.Context, lane int, alive []string) error {
+// take begins with a lane without an owner, or that its owner has left.
+func (w *Workers) take(ctx context.Context, lane int, up []string) error {
 	p, rev, err := w.Store.position(ctx, lane)
 	if err != nil {
 		return err
 	}
-	if p.Owner != w.ID && slices.Contains(alive, p.Owner) {
+	if p.Owner != w.ID && slices.Contains(up, p.Owner) {
 		return nil
 	}
 	p.Owner = w.ID
@@ -331,9 +331,9 @@ func (r *run) see(m *message, at time.Time) {
 	if r.position.Seen == nil {
 		r.position.Seen = map[string]Seen{}
 	}
-	remember(r.position.Seen, token(&m.Hello), Seen{m.reports[len(m.reports)-1].Sequence, at})
+	keepSeen(r.position.Seen, token(&m.Hello), Seen{m.reports[len(m.reports)-1].Sequence, at})
 	for k, s := range r.position.Seen {
-		if at.Sub(s.At) > remembered {
+		if at.Sub(s.At) > keptFor {
 			delete(r.position.Seen, k)
 		}
 	}
@@ -353,7 +353,7 @@ func (r *run) onward(ctx context.Context) error {
 }
 
 // keepPosition writes how far the lane is analysed, and takes out of the stream what
-// nobody needs any more.
+// is not needed any more.
 func (r *run) keepPosition(ctx context.Context) error {
 	counted := Stats{}
 	if r.resumed {

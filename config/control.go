@@ -18,7 +18,7 @@ type Control struct {
 // Remote says who may use the API over TCP.
 type Remote struct {
 	Token string `yaml:"token" doc:"File with a token of at least 32 letters: those who send it (Authorization: Bearer) may. Away from loopback it needs cert and key."`
-	Cert  string `yaml:"cert" doc:"File with the certificate (PEM) that the TCP address shows: it speaks TLS then, for the metrics as well."`
+	Cert  string `yaml:"cert" doc:"File with the certificate (PEM) that the TCP address shows: it uses TLS then, for the metrics as well."`
 	Key   string `yaml:"key" doc:"File with the certificate's key (PEM)."`
 	CA    string `yaml:"ca" doc:"File with certificates (PEM): clients with a certificate signed by one of them may use the API without a token."`
 }
@@ -53,7 +53,7 @@ func (c *Control) problems(fail func(key, format string, args ...any)) {
 	case a.CA != "" && a.Cert == "":
 		fail("control.api.ca", "clients show certificates over TLS only; give cert and key")
 	case a.Token == "" && a.CA == "":
-		fail("control.api", "says nobody may use the API; give a token, or ca")
+		fail("control.api", "lets no client use the API; give a token, or ca")
 	case a.Token != "" && a.Cert == "" && !loopback(c.Listen):
 		fail("control.api.token", "would cross the network in clear; give cert and key, or listen on 127.0.0.1")
 	}

@@ -23,7 +23,7 @@ var isolationCases = flag.Int("isolation", 100, "random documents whose ports mu
 var longCases = flag.Int("isolation-long", 3, "the same, for 9 s each")
 
 // Ports a and b are the pair whose traffic is looked at, c and d those of two
-// strangers, e is where copies of packets go. Their stations are 1 to 5.
+// others, e is where copies of packets go. Their stations are 1 to 5.
 
 // wholes are sections of a switch, of which a document has some.
 var wholes = []string{
@@ -49,7 +49,7 @@ var wholes = []string{
 	"pfc: {classes: [3], log: 8}",
 }
 
-// queues are how queue 0 of the strangers' ports is served, systems what is
+// queues are how queue 0 of the others' ports is served, systems what is
 // registered with it.
 var queues = []string{
 	"weight: 1", "max_rate: 1Mbps", "ecn: {kmin: 1KB, kmax: 2KB}", "order: {kind: fq}", "order: {kind: lifo}", "rank: dscp, order: {kind: packs}",
@@ -59,10 +59,10 @@ var queues = []string{
 var systems = []string{"", "rocc: {queues: [0]}", "qcn: {queues: [0]}", "hull: {queues: [0]}", "lossradar: {queues: [0], batch: 1ms, timeout: 200us, cells: 16}", "lstf: {queues: [0], write: size}"}
 
 // lineRate are the bytes of a step of 50 us by a link of 1 Gb/s, the pair's and the fastest of
-// the strangers'.
+// the others'.
 const lineRate = 6250
 
-// behaviours are what the strangers send in a step of time, the first to the
+// behaviours are what the others send in a step of time, the first to the
 // second and back.
 var behaviours = []struct {
 	name string
@@ -299,7 +299,7 @@ func workersOf(cfg *vswitch.Config) (n int) {
 	return n
 }
 
-// isolated plays one random case: whatever the two strangers do to each other,
+// isolated plays one random case: whatever the two others do to each other,
 // the pair's frames all arrive and its sender is not paused.
 func isolated(t *testing.T, seed uint64, steps uint32, step frame.Time, count map[string]int) {
 	rng := frame.NewRand(seed)
@@ -372,7 +372,7 @@ func isolated(t *testing.T, seed uint64, steps uint32, step frame.Time, count ma
 	}
 }
 
-// Whatever systems a switch has, and whatever two strangers send for them to
+// Whatever systems a switch has, and whatever two others send for them to
 // take, a pair of other ports loses nothing to them.
 func TestIsolationOfSystems(t *testing.T) {
 	count := map[string]int{}

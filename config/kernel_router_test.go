@@ -41,7 +41,7 @@ func TestKernelRouter(t *testing.T) {
 		f := b.one("routed", 0, packet(v.src, v.dst, wt.TTL(9)), 1)
 		wt.Check(t, f, wt.MACs(mac(2), st.SelfMAC), wt.Addrs(v.src, v.dst), wt.HasTTL(8), wt.Checksums())
 		if back := b.one("its last hop", 0, packet(v.src, v.dst, wt.TTL(1)), 0); wire.Ethernet(back).Dst() != mac(1) {
-			t.Errorf("%s: who hears that the time to live is over is %v", v.src, wire.Ethernet(back).Dst())
+			t.Errorf("%s: the receiver of the time exceeded message is %v", v.src, wire.Ethernet(back).Dst())
 		}
 		b.dropped("to another station", 0, packetTo(mac(7), v.src, v.dst), frame.ForeignMAC)
 		b.dropped("a multicast source, "+v.src, 0, packet(map[bool]string{true: "ff02::9", false: "224.0.0.9"}[v.src[0] == '2'], v.dst), frame.MartianSource)
@@ -58,7 +58,7 @@ func TestKernelRouter(t *testing.T) {
 }
 
 // min_max_mtu, ip6_forward_instats_vrf and router_nh: what is too large, what has no route, next hops of the other
-// version. All have a reason of their own, and the sender hears of it.
+// version. All have a reason of their own, and the sender is notified.
 func TestKernelRouterErrors(t *testing.T) {
 	b := newBench(t, fmt.Sprintf(router, ", mtu: 1300", `    routes: [{prefix: 203.0.113.0/24, via: "2001:db8:2::2"}]
 `))

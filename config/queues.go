@@ -26,7 +26,7 @@ type Order struct {
 	Target   units.Duration `yaml:"target" doc:"fq: wait from which CoDel drops, of each flow (5ms is usual). No CoDel if left out."`
 	Interval units.Duration `yaml:"interval" default:"100ms" doc:"fq: time for which the wait must be above target."`
 	ECN      bool           `yaml:"ecn" doc:"fq: true: CoDel marks frames that can be marked."`
-	Window   int            `yaml:"window" range:"1,4096" default:"20" doc:"packs: ranks that are remembered."`
+	Window   int            `yaml:"window" range:"1,4096" default:"20" doc:"packs: ranks that are kept."`
 	Sample   int            `yaml:"sample" range:"1,65536" default:"1" doc:"packs: one in so many frames is."`
 	Headroom float64        `yaml:"headroom" range:"0,0.99" doc:"packs: share of the room that is left to bursts, k."`
 }
@@ -101,7 +101,7 @@ type Admission struct {
 	PMax     float64        `yaml:"pmax" range:"0,1" default:"0.1" doc:"red: share that is dropped at max."`
 	Weight   int            `yaml:"weight" range:"0,16" default:"9" doc:"red: the mean follows the length by 1/2^weight of the difference."`
 	Frames   int            `yaml:"frames" range:"0,1000000" doc:"aifo: frames that the queue holds."`
-	Window   int            `yaml:"window" range:"1,4096" default:"20" doc:"aifo: ranks that are remembered."`
+	Window   int            `yaml:"window" range:"1,4096" default:"20" doc:"aifo: ranks that are kept."`
 	Sample   int            `yaml:"sample" range:"1,65536" default:"1" doc:"aifo: one in so many frames is."`
 	Headroom float64        `yaml:"headroom" range:"0,0.99" doc:"aifo: share of the room that is left to bursts, k."`
 }

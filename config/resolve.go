@@ -37,7 +37,7 @@ func (s *Switch) resolve(index, workers int) {
 		s.Seed = h.Sum64()
 	}
 	if s.MAC == nil {
-		// Locally administered, so that it cannot meet a bought one
+		// Locally administered, so that it cannot equal an assigned one
 		// (IEEE 802 8.2.2: the second bit of the first octet).
 		sum := h.Sum64()
 		s.MAC = &MAC{0x02, byte(sum >> 32), byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}

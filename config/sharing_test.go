@@ -65,7 +65,7 @@ func TestSwitchesLeaveMemoryToOthers(t *testing.T) {
 		}
 		return sent
 	}
-	pair, strangers := nodes[switches-1], nodes[:switches-1]
+	pair, others := nodes[switches-1], nodes[:switches-1]
 	for _, n := range nodes { // all are known
 		in(n, 0, tagged(2, 1, 0, 14))
 		in(n, 1, tagged(1, 2, 0, 14))
@@ -73,7 +73,7 @@ func TestSwitchesLeaveMemoryToOthers(t *testing.T) {
 	arrived := 0
 	const steps = 1000
 	for range steps {
-		for _, n := range strangers {
+		for _, n := range others {
 			for class := range uint8(8) {
 				in(n, 0, tagged(2, 1, class, 14))
 				in(n, 1, tagged(1, 2, class, 14))

@@ -29,7 +29,7 @@ type Worker struct {
 type Memory struct {
 	Chunk     int    `yaml:"chunk" enum:"2048,4096" default:"2048" doc:"Bytes of one chunk. A frame that is larger takes several."`
 	Frames    int    `yaml:"frames" range:"1024,16777216" doc:"Number of chunks. Computed from ports, queues and buffers if left out."`
-	HugePages string `yaml:"hugepages" enum:"auto,off" default:"auto" doc:"auto: the memory lies in huge pages where enough are reserved."`
+	HugePages string `yaml:"hugepages" enum:"auto,off" default:"auto" doc:"auto: the memory is in huge pages where enough are reserved."`
 }
 
 // Metrics says what /metrics shows.
@@ -246,7 +246,7 @@ type PFC struct {
 	Watchdog   *Watchdog      `yaml:"watchdog" doc:"What happens to a queue that stays paused. If left out there is a watchdog as by its defaults at ports that face hosts, and none at others."`
 	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a port is down whose neighbour goes on although it was asked to pause, four times. Nobody looks if left out."`
 	Response   units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect here, as at devices that are slow to act on it; shorter than the pause. At once if left out."`
-	Log        *int           `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker remembers, for gfabric pfc trace: who asked whom, when, and for which egress queues. 0: none."`
+	Log        *int           `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker keeps, for gfabric pfc trace: which port asked which, when, and for which egress queues. 0: none."`
 }
 
 // Watchdog breaks pause storms.
@@ -296,7 +296,7 @@ type Police struct {
 
 // FDB is the layer-2 forwarding database.
 type FDB struct {
-	Ageing  *units.Duration `yaml:"ageing" default:"300s" doc:"A learned address that is silent for so long is forgotten. 0s: never."`
+	Ageing  *units.Duration `yaml:"ageing" default:"300s" doc:"A learned address from which no frame came for so long is removed. 0s: never."`
 	Max     int             `yaml:"max" range:"1,4194304" default:"65536" doc:"Most addresses."`
 	PerPort *int            `yaml:"per_port" range:"0,4194304" doc:"Most addresses that are learned at one port: ever new ones from one host leave room for those of other ports. Half of max if left out. 0: as many as there is room for."`
 	Static  []StaticMAC     `yaml:"static" doc:"Entries that neither age nor move."`

@@ -232,7 +232,7 @@ func reopened(a, b *config.Port) bool {
 
 // changeSwitch closes the ports of a switch that go and gives it its new
 // program. It returns what opens the ports that come: they may want what
-// another switch gives up.
+// another switch releases.
 func (d *Daemon) changeSwitch(old, s *config.Switch, step Stepper) (open []func() error, err error) {
 	u, err := d.unit(s.Name)
 	if err != nil {

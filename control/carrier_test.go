@@ -48,7 +48,7 @@ func TestDisabledPortTakesCarrier(t *testing.T) {
 
 	d, srv = run(t, strings.Replace(wires, "{name: p2, wire: b}", "{name: p2, wire: b, enabled: false}", 1))
 	expect("disabled from the start", "s2/p2: disabled", "s1/p2: no carrier")
-	// The neighbour is built anew, with a port that knows nothing of it.
+	// The neighbour is built anew, with a port that has none of it.
 	if _, err := d.Apply(parse(t, strings.Replace(strings.Replace(wires, "{name: p2, wire: b}", "{name: p2, wire: b, enabled: false}", 1), "- name: s1\n", "- name: s1\n    seed: 7\n", 1)), "test.yaml", false); err != nil {
 		t.Fatal(err)
 	}

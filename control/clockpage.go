@@ -68,7 +68,7 @@ func OpenClockPage(log *slog.Logger, e *dataplane.Engine, worker int, path strin
 	return p
 }
 
-// rival is what the log was notified of a second root.
+// rival is what was logged of a second root.
 type rival struct {
 	messages uint64
 	said     time.Time
@@ -78,7 +78,7 @@ type rival struct {
 // often it said so is in the counters.
 func (r *rival) look(log *slog.Logger, page string, now time.Time, t *feature.Time) {
 	if t.SecondRoots > r.messages && (r.said.IsZero() || now.Sub(r.said) >= time.Minute) {
-		log.Warn("another clock claims to be the root: look for two documents with a root, two controllers, or a host that lies",
+		log.Warn("another clock claims to be the root: look for two documents with a root, two controllers, or a host that forges messages",
 			"page", page, "root", fmt.Sprintf("%016x", t.Root), "other", fmt.Sprintf("%016x", t.Rival), "messages", t.SecondRoots)
 		r.said = now
 	}

@@ -59,9 +59,9 @@ func TestImageOfClock(t *testing.T) {
 	}
 }
 
-// Who reads the log hears of a second root at once, and each minute for as long as there is
+// The log has a line about a second root at once, and each minute for as long as there is
 // one, however often that says so.
-func TestLogTellsOfSecondRoots(t *testing.T) {
+func TestLogReportsSecondRoots(t *testing.T) {
 	var out bytes.Buffer
 	log, r := slog.New(slog.NewTextHandler(&out, nil)), rival{}
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -81,7 +81,7 @@ switches:
 		t.Fatal(err)
 	}
 	for counted()["crossbar_packets_total p2 crossed"] != 4 {
-		time.Sleep(time.Millisecond) // the crossbar needs its time; go test ends a test that waits in vain
+		time.Sleep(time.Millisecond) // the crossbar needs its time; go test ends a test that waits for ever
 	}
 	want := map[string]float64{
 		"crossbar_drain_bytes p1 0 ingress": 26000, "crossbar_watermark_bytes p1 ingress": 30000, "crossbar_pauses_total p1 0": 1, "crossbar_chunks p1": 26,

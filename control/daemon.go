@@ -71,7 +71,7 @@ type Daemon struct {
 	files             map[string]config.Use // paths that its own files have named
 	units             []*unit
 	state             metrics.ConfigState
-	baseline          *metrics.Snapshot // what ClearCounters remembers
+	baseline          *metrics.Snapshot // what ClearCounters stored
 	records           []*Record         // that ended
 	recordsIn         string            // directory
 	exporting         *Reporting        // nil: reports go nowhere

@@ -42,7 +42,7 @@ func DialTransparent(address string, show ...Credentials) api.TransparentClient 
 // capture.
 var clientOptions = []connect.ClientOption{connect.WithAcceptCompression("gzip", nil, nil), connect.WithInterceptors(connect.UnaryInterceptorFunc(deadline))}
 
-// dialer returns what speaks to a daemon, and the URL that it is asked by.
+// dialer returns the HTTP client of a daemon, and its URL.
 func dialer(address string, show []Credentials) (*http.Client, string) {
 	protocols := new(http.Protocols)
 	t := &http.Transport{Protocols: protocols}

@@ -43,7 +43,7 @@ func (s *server) ListExports(context.Context, *api.ListRequest) (*api.Exports, e
 	return out, nil
 }
 
-// hello is what a collector hears of the daemon.
+// hello is what a collector receives of the daemon.
 func (d *Daemon) hello() telemetry.Hello {
 	h := telemetry.Hello{Version: telemetry.HelloVersion, Name: cmp.Or(d.resolved.Export.Name, d.resolved.Switches[0].Name), Boot: uint64(d.engine.Epoch().UnixNano())}
 	for i := range d.resolved.Switches {

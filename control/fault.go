@@ -87,7 +87,7 @@ func faultReason(l fault.Loss) string {
 	return "link-" + l.String()
 }
 
-// faultDrops are the frames that were lost at a port because somebody asked
+// faultDrops are the frames that were lost at a port because that was configured
 // for it.
 func faultDrops(now, before *dataplane.PortCounters, drop func(reason string, n uint64)) {
 	for i := range now.Faults.Lost {

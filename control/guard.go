@@ -52,7 +52,7 @@ func ListenMetrics(address string, names []string, flag string) (net.Listener, e
 	return l, nil
 }
 
-// guard keeps the API from those who reach the TCP address and are nobody.
+// guard keeps the API from those who reach the TCP address and are not authenticated.
 type guard struct {
 	names []string // by which it may be asked for
 	token [sha256.Size]byte
@@ -111,7 +111,7 @@ func ReadToken(path string) (string, error) {
 		return "", err
 	}
 	if fi.Mode().Perm()&0o007 != 0 {
-		return "", fmt.Errorf("%s: everybody may read or write it; chmod 0640 %s", path, path)
+		return "", fmt.Errorf("%s: all users may read or write it; chmod 0640 %s", path, path)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, 4<<10))
 	if err != nil {
@@ -136,7 +136,7 @@ func readCertificates(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// public are what everybody may read who asks by a right name.
+// public are what may be read without a token, by a right name.
 var public = []string{"/", "/metrics", "/healthz", "/readyz"}
 
 // protect lets requests pass that the guard allows.
@@ -157,7 +157,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-// knows reports whether a request names this daemon. A page that had its own
+// accepts reports whether a request names this daemon. A page that had its own
 // name lead here (DNS rebinding) sends that name; addresses cannot be made to
 // lead elsewhere.
 func (g *guard) accepts(host string) bool {

@@ -170,7 +170,7 @@ func TestToken(t *testing.T) {
 	for path, want := range map[string]string{
 		file("short", "secret", 0o600):                  "at least 32 letters",
 		file("two words", token+" "+token, 0o600):       "one word",
-		file("everybody's", token, 0o644):               "everybody may read",
+		file("everybody's", token, 0o644):               "all users may read",
 		filepath.Join(dir, "nowhere"):                   "no such file",
 		file("large", strings.Repeat(" k", 1e6), 0o600): "one word",
 	} {

@@ -173,7 +173,7 @@ func ExplainSystem(err error) error {
 	case errors.Is(err, errExplained):
 		return err
 	case privilege.Dropped() && errors.As(err, &file) && errors.Is(err, fs.ErrPermission):
-		hint = "this daemon gave up files that its configuration did not name at the start: start it anew with this configuration, or with run --keep-privileges"
+		hint = "this daemon dropped access to files that its configuration did not name at the start: start it anew with this configuration, or with run --keep-privileges"
 	case errors.Is(err, fs.ErrPermission) || strings.Contains(err.Error(), unix.EPERM.Error()):
 		hint = permissionHint()
 	case errors.Is(err, unix.EAFNOSUPPORT):
@@ -203,7 +203,7 @@ func permissionHint() string {
 	case names == nil:
 		return "the capabilities that are needed are there; a security module (seccomp, AppArmor, SELinux) may refuse it"
 	case privilege.Dropped() && namespaces:
-		return "this daemon gave up what its configuration did not need at the start: CAP_SYS_ADMIN, for other network namespaces, among it; start it anew with this configuration, or with run --keep-privileges"
+		return "this daemon dropped what its configuration did not need at the start: CAP_SYS_ADMIN, for other network namespaces, among it; start it anew with this configuration, or with run --keep-privileges"
 	case os.Geteuid() == 0:
 		return "root has no " + strings.Join(names, ", ") + " here; a container needs them added"
 	}

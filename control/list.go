@@ -18,7 +18,7 @@ import (
 	"gswitch/wire"
 )
 
-// view is a snapshot with what ClearCounters remembered of before.
+// view is a snapshot with what ClearCounters stored before.
 type view struct {
 	*metrics.Snapshot
 	base map[string]*metrics.Port            // by full name

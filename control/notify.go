@@ -19,7 +19,7 @@ var notify = sync.OnceValue(func() net.Conn {
 	return conn
 })
 
-// OpenNotify connects to systemd: who gave up Unix sockets cannot do so any more.
+// OpenNotify connects to systemd: a process that has dropped Unix sockets cannot do so any more.
 func OpenNotify() { notify() }
 
 // Notify sends systemd a daemon's state (sd_notify(3)), if it started us.

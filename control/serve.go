@@ -138,7 +138,7 @@ func newServer(ctx context.Context, h http.Handler, wait limits) *http.Server {
 }
 
 // bounded gives the body of a request an end: in bytes, and in time. What is
-// answered may go on for as long as somebody takes it. Documents are read one
+// answered may go on for as long as the client reads. Documents are read one
 // after the other, since they may be large.
 func (c *Clients) bounded(next http.Handler, wait time.Duration) http.Handler {
 	documents := make(chan struct{}, 1)

@@ -31,7 +31,7 @@ func (d *Daemon) Handler() http.Handler {
 }
 
 // Endpoint returns the path and the handler of an API, which shows people how
-// to speak to it.
+// to use it.
 func Endpoint(usage string, serve func(...connect.HandlerOption) (string, http.Handler)) (string, http.Handler) {
 	path, rpc := serve(connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxDocument), connect.WithCompression("gzip", nil, nil))
 	return path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -32,7 +32,7 @@ switches:
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := map[string]int{}
+	seen := map[string]int{}
 	watch, now := on.watch(n), frame.Time(1)
 	step := func(port uint16, b []byte) {
 		if b != nil {
@@ -46,7 +46,7 @@ switches:
 			}
 		}
 		now += 100 * frame.Microsecond
-		heard[watch()]++
+		seen[watch()]++
 	}
 	for port := range uint16(2) {
 		n.SetLink(now, port, true)
@@ -57,14 +57,14 @@ switches:
 	for range 5 {
 		step(0, packet)
 	}
-	if len(heard) != 1 {
-		t.Errorf("before the watchdog has waited long enough: %v", heard)
+	if len(seen) != 1 {
+		t.Errorf("before the watchdog has waited long enough: %v", seen)
 	}
 	for range 40 {
 		step(0, packet)
 	}
-	if heard["pause-storm"] != 1 || len(heard) != 2 {
-		t.Errorf("in a storm: %v", heard)
+	if seen["pause-storm"] != 1 || len(seen) != 2 {
+		t.Errorf("in a storm: %v", seen)
 	}
 }
 

@@ -57,9 +57,9 @@ func TestSmallFramesLeaveChunks(t *testing.T) {
 	}
 }
 
-// A neighbour that does not obey takes its headroom and what a lossy one would have,
+// A neighbour that does not pause takes its headroom and what a lossy one would have,
 // and costs others neither frames nor a pause.
-func TestDeafNeighbourCostsOthersNothing(t *testing.T) {
+func TestUnresponsiveNeighbourCostsOthersNothing(t *testing.T) {
 	cfg := detail()
 	cfg.Chunks = Divide(2048, 1600, 4, 4, 100)
 	g := newRig(t, cfg)
@@ -83,7 +83,7 @@ func TestDeafNeighbourCostsOthersNothing(t *testing.T) {
 		}
 	}
 	if v := g.x.Port(0); v.Wants == 0 || v.In.Pauses[5] != 1 || v.In.Short == 0 || taken < 300 || taken > 700 {
-		t.Errorf("%d frames of a deaf neighbour were taken: %+v", taken, v)
+		t.Errorf("%d frames of an unresponsive neighbour were taken: %+v", taken, v)
 	}
 	if v := g.x.Port(1); v.Wants != 0 || v.In.Pauses != [8]uint64{} || v.In.Refused != 0 {
 		t.Errorf("others: %+v", v)

@@ -92,7 +92,7 @@ func TestRandomArrivals(t *testing.T) {
 }
 
 // The smallest frames take all chunks that there are for them long before the bytes of
-// their queues. Neighbours that obey are paused in time all the same, whichever classes
+// their queues. Neighbours that honour pauses are paused in time all the same, whichever classes
 // they go on with, and nothing is lost.
 func TestSmallestFramesLoseNothing(t *testing.T) {
 	cfg := detail()
@@ -109,7 +109,7 @@ func TestSmallestFramesLoseNothing(t *testing.T) {
 	}
 }
 
-// congest has four neighbours send frames without end, which obey pauses, to four ports
+// congest has four neighbours send frames without end, which honour pauses, to four ports
 // that are shut now and then. It returns the most bytes that were at an ingress port,
 // and the pauses; nothing must be lost.
 func congest(t *testing.T, g *rig, arrivals int, length func(*frame.Rand) uint32) (peak, pauses uint64) {
@@ -156,7 +156,7 @@ func congest(t *testing.T, g *rig, arrivals int, length func(*frame.Rand) uint32
 				}
 			}
 		}
-		tell(g, up[:])
+		signal(g, up[:])
 		for len(u.queue) > 0 && u.queue[0].at <= u.pos {
 			u.paused = u.queue[0].wants
 			u.queue = u.queue[1:]
@@ -183,7 +183,7 @@ func congest(t *testing.T, g *rig, arrivals int, length func(*frame.Rand) uint32
 		}
 		seen[class] = true
 		frames++
-		tell(g, up[:])
+		signal(g, up[:])
 	}
 	for i := range uint16(ports) {
 		v := g.x.Port(i)
@@ -202,8 +202,8 @@ func congest(t *testing.T, g *rig, arrivals int, length func(*frame.Rand) uint32
 	return peak, pauses
 }
 
-// tell passes on what should be paused.
-func tell(g *rig, up []upstream) {
+// signal passes on what should be paused.
+func signal(g *rig, up []upstream) {
 	for port, ok := g.x.NextDirty(); ok; port, ok = g.x.NextDirty() {
 		u := &up[port]
 		u.queue = append(u.queue, notice{u.pos + skid - full, g.x.Wants(port)})

@@ -63,7 +63,7 @@ func (x *Crossbar) isFirst(in *input, c int) bool {
 
 // room reports whether an egress queue can take n bytes more of a class. An
 // empty one takes any frame: what is larger than the queue, as mirrored frames
-// are that obey no MTU, and those from before a change, would wait forever, and
+// are that exceed the MTU, and those from before a change, would wait forever, and
 // all behind it.
 func (x *Crossbar) room(o *output, class int, n uint32) bool {
 	switch {

@@ -28,7 +28,7 @@ func arrive(t *testing.T, x *crossbar.Crossbar, pool *frame.Pool, now frame.Time
 }
 
 // A configuration with more room lets what waits cross at once, and an engine is
-// told when to look.
+// notified when to look.
 func TestMoreRoomLetsCross(t *testing.T) {
 	x, pool, c := newCrossbar(t, 1500, 0)
 	arrive(t, x, pool, 0)

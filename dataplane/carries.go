@@ -39,7 +39,7 @@ func carries(name string, client net.IP) (string, error) {
 	}
 	at := link.Attrs()
 	if at.RawFlags&unix.IFF_LOOPBACK != 0 {
-		return "is the loopback, by which programs of this machine talk to each other", nil
+		return "is the loopback, by which programs of this machine reach each other", nil
 	}
 	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
 	if err != nil {
@@ -60,7 +60,7 @@ func carries(name string, client net.IP) (string, error) {
 }
 
 // sshClient returns the address of whom the session of SSH is with that a process was
-// started in, "" if in none. sshd tells it the shell in SSH_CONNECTION (sshd(8)), which
+// started in, "" if in none. sshd gives it to the shell in SSH_CONNECTION (sshd(8)), which
 // sudo takes away from what it starts: so the process's parents are asked, too.
 func sshClient(proc string, pid int) string {
 	for range mostParents {

@@ -55,7 +55,7 @@ func TestPace(t *testing.T) {
 			t.Errorf("dilation %d: %+v, want %+v", k.dilation, p, k.want)
 		}
 		if d := e.Dilation(); d != max(1, k.dilation) {
-			t.Errorf("dilation %d is told as %d", k.dilation, d)
+			t.Errorf("dilation %d is reported as %d", k.dilation, d)
 		}
 	}
 	for _, bad := range []int64{-1, MaxDilation + 1} {

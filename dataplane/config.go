@@ -127,7 +127,7 @@ type PortSpec struct {
 	Tap *TapSpec
 
 	// Pcap. Either file may be empty.
-	In       string // pcap or pcapng to receive from; PortStats.InputEnded tells its end
+	In       string // pcap or pcapng to receive from; PortStats.InputEnded reports its end
 	Out      string // pcapng file to write what is sent to; an existing file is replaced
 	MaxSpeed bool   // ignore the times in the file
 

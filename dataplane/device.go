@@ -25,7 +25,7 @@ type device interface {
 	transmit(now frame.Time, p *frame.Pool, v []frame.Ref) int
 	// fill gives the device free chunks to receive into.
 	fill(p *frame.Pool)
-	// kick makes the kernel send what was handed over, if it must be told,
+	// kick makes the kernel send what was handed over, if it must be notified,
 	// and reports whether frames are left that need another kick.
 	kick() (left bool)
 	// wake returns when receive will have something although nothing wakes

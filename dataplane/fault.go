@@ -77,8 +77,8 @@ func (e *Engine) SetFault(p *Port, c *fault.Config, seed uint64) error {
 	return e.do(change, err)
 }
 
-// SetLink cuts the link of p, or mends it. Its device stays: what it receives
-// meanwhile is lost, as is what was on its way to it. The node is told. The
+// SetLink cuts the link of p, or restores it. Its device stays: what it receives
+// meanwhile is lost, as is what was on its way to it. The node is notified. The
 // far end of a wire, or of a cable, is not: it has a port of its own.
 func (e *Engine) SetLink(p *Port, up bool) error {
 	change, err := e.LinkChange(p, up)

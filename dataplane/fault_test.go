@@ -243,14 +243,14 @@ func TestCutLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if x.left.up || x.port.line.dev == nil {
-		t.Error("the node was not told, or the device went")
+		t.Error("the node was not notified, or the device went")
 	}
 	x.run(20, frame.Microsecond)
 	s := x.balanced(t)
 	if s.Faults.Lost[fault.LossLink] != 50 || s.Faults.RxLost != 50 || x.left.received+x.right.received != 0 || s.Up || s.State != "down: no carrier" {
 		t.Errorf("%+v, %d and %d arrived", s, x.left.received, x.right.received)
 	}
-	x.left.toSend = 60 // this node sends although it was told
+	x.left.toSend = 60 // this node sends although it was notified
 	x.run(20, frame.Microsecond)
 	if s := x.balanced(t); s.Faults.Lost[fault.LossLink] != 60 {
 		t.Errorf("%d lost", s.Faults.Lost[fault.LossLink])
@@ -261,10 +261,10 @@ func TestCutLink(t *testing.T) {
 	x.left.toSend, x.right.toSend = 70, 60
 	x.run(20, frame.Microsecond)
 	if s := x.balanced(t); !x.left.up || !s.Up || x.left.received != 10 || x.right.received != 10 {
-		t.Errorf("%d and %d arrived after the link was mended", x.left.received, x.right.received)
+		t.Errorf("%d and %d arrived after the link was restored", x.left.received, x.right.received)
 	}
 	if x.port.line.fault != nil {
-		t.Error("a mended link has a fault")
+		t.Error("a restored link has a fault")
 	}
 }
 

@@ -92,7 +92,7 @@ func (q *lateLine) pop() frame.Ref {
 	return r
 }
 
-// ask returns how many frames the node may be asked for: each may become two,
+// draw returns how many frames the node may be asked for: each may become two,
 // and a slow link takes the next one when it has sent the last.
 func (f *lineFault) draw(now frame.Time, d *delayLine) int {
 	n := min(d.room(), f.late.room()) / 2
@@ -210,8 +210,8 @@ func (l *line) arrived(now frame.Time, out []frame.Ref, late *histogram.Histogra
 	return len(out)
 }
 
-// mend takes the fault off a port when it has nothing to do any more.
-func (l *line) mend() {
+// drop takes the fault off a port when it has nothing to do any more.
+func (l *line) drop() {
 	if f := l.fault; f.active || f.cut || f.late.len() > 0 {
 		return
 	}

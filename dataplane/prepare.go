@@ -52,7 +52,7 @@ const queueLength = 1000
 
 // prepare does what an interface needs before a program is attached: link up,
 // promiscuous, offloads off, and on a veth a real queue. A veth has none by
-// default and then drops what its peer cannot take without telling anybody;
+// default and then silently drops what its peer cannot take;
 // with one it stops the sender, which is AF_XDP here. The calling thread is
 // in the namespace of link.
 //

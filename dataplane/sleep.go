@@ -136,7 +136,7 @@ func (w *Worker) doze(now, timeout frame.Time) {
 }
 
 // nextWake returns when there will be work although nothing arrives, and
-// remembers it for the lateness histogram.
+// keeps it for the lateness histogram.
 func (w *Worker) nextWake(now frame.Time) frame.Time {
 	wake, blocked, gate := w.noteWakes(now), false, frame.Never
 	for _, l := range w.ports {

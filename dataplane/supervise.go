@@ -193,7 +193,7 @@ func (e *Engine) inspect(changed bool) {
 	}
 	for _, p := range e.ports {
 		if p.spec.Kind == Tap {
-			e.mendTap(p)
+			e.restoreTap(p)
 		}
 	}
 	if now := time.Now(); now.Sub(s.checkedPeers) >= peerCheckInterval {
@@ -207,7 +207,7 @@ func (e *Engine) inspect(changed bool) {
 }
 
 // peerCheckInterval is how often the other end of a veth is looked at that breaks
-// frames: what mends it sends no notice to this namespace.
+// frames: what repairs it sends no notice to this namespace.
 const peerCheckInterval = time.Second
 
 // lose closes an interface that went away.

@@ -20,7 +20,7 @@ const etherTypePTP = 0x88f7
 // arrivals carries the instants at which PTP frames reach the far end of an
 // emulated link from the worker that lets them into it to the one that receives
 // them. It knows frames by their bytes: what is lost or damaged on the way leaves
-// an entry that nobody asks for.
+// an entry that is never read.
 type arrivals struct {
 	ring       [64]arrival
 	head, tail atomic.Uint32
@@ -45,7 +45,7 @@ func (e *Engine) Stamp(from, to *Port) error {
 	case e.running:
 		return errors.New("frames can be stamped from the start on only")
 	case !from.spec.Rated:
-		return errors.New("port " + from.spec.Name + " has no link rate: nobody knows when frames reach the far end of it")
+		return errors.New("port " + from.spec.Name + " has no link rate: it is not known when frames reach the far end of it")
 	}
 	a := &arrivals{}
 	from.line.stamps, to.line.stamped = a, a

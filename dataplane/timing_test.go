@@ -29,7 +29,7 @@ func TestStamps(t *testing.T) {
 	twice := enter(200, 2)
 	s.enter(a, other, 250)
 	late := enter(300, 3)
-	stranger := ptp(200)
+	foreign := ptp(200)
 	s.stamp(290, a, []frame.Ref{other, second, twice, late})
 	for i, k := range []struct {
 		r    frame.Ref
@@ -43,9 +43,9 @@ func TestStamps(t *testing.T) {
 	for n := range len(s.ring) + 1 {
 		enter(frame.Time(n), byte(n))
 	}
-	s.stamp(1000, a, []frame.Ref{stranger, ptp(byte(len(s.ring)))})
+	s.stamp(1000, a, []frame.Ref{foreign, ptp(byte(len(s.ring)))})
 	after := enter(700, 77)
-	if s.stamp(1000, a, []frame.Ref{after}); a.Meta(after).Stamp != 700 || a.Meta(stranger).Stamp != 0 {
+	if s.stamp(1000, a, []frame.Ref{after}); a.Meta(after).Stamp != 700 || a.Meta(foreign).Stamp != 0 {
 		t.Errorf("behind a full ring: %d", a.Meta(after).Stamp)
 	}
 }

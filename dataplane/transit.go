@@ -19,7 +19,7 @@ type transit struct {
 // Measure lets the workers measure what frames take from one port to the other
 // (WorkerStats.Transit), to which a cable leads that has no other end. Both are
 // ports of the engine. Frames that are lost between the two, which
-// PortCounters tell, make what follows look later than it is.
+// PortCounters report, make what follows look later than it is.
 func (e *Engine) Measure(from, to *Port) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,7 +60,7 @@ const maxPassages = 4096
 
 // Passages notes when frames passed a port, the Stride-th, the one after as
 // many again, and so on, for a far end in another process to be compared with:
-// both count the same frames. Beyond a bound every other one is forgotten and
+// both count the same frames. Beyond a bound every other one is dropped and
 // Stride doubles.
 type Passages struct {
 	Stride uint64

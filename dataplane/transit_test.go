@@ -33,7 +33,7 @@ func TestTransit(t *testing.T) {
 	}
 }
 
-// A worker that comes late to what has arrived has no timer that tells so, but
+// A worker that comes late to what has arrived has no timer that shows it, but
 // frames take longer. Those that wait for a node that stands still do not count.
 func TestMeasure(t *testing.T) {
 	x := newFaultyWire(t, PortSpec{})

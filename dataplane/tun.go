@@ -145,9 +145,9 @@ func (e *Engine) closeTap(p *Port, why string) error {
 	return err
 }
 
-// mendTap makes the interface of a port anew that somebody has deleted, or its
+// restoreTap makes the interface of a port anew that somebody has deleted, or its
 // namespace.
-func (e *Engine) mendTap(p *Port) {
+func (e *Engine) restoreTap(p *Port) {
 	if p.tap != nil && !p.tap.lost.Load() {
 		return
 	}

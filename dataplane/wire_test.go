@@ -10,7 +10,7 @@ import (
 
 func pause() { time.Sleep(200 * time.Microsecond) }
 
-// ring builds tester - bridge - bridge - tester over wires, the nodes spread
+// chain builds tester - bridge - bridge - tester over wires, the nodes spread
 // over the workers, and sends n frames from left to right.
 func chain(t testing.TB, e *Engine, workers [4]int, n uint64) (left, right *tester) {
 	left = &tester{pool: e.Worker(workers[0]).Pool(), size: 60, toSend: n}

@@ -323,7 +323,7 @@ func (w *Worker) transmitDelayed(now frame.Time, l *line) (moved bool) {
 	}
 	l.blocked = false
 	if l.fault != nil {
-		l.mend()
+		l.drop()
 	}
 	return moved
 }

@@ -21,7 +21,7 @@ type xdpDevice struct {
 	stats   *PortCounters
 
 	// The kernel said that the interface is down or gone. The supervisor is
-	// told once and finds out which.
+	// notified once and finds out which.
 	lost   atomic.Bool
 	report func()
 }

@@ -32,7 +32,7 @@ func twoPorts(t *testing.T, l *lab, c Config, spec PortSpec) (e *Engine, b *brid
 	return e, b, ports
 }
 
-// port returns the state of the port with the number.
+// state returns the state of the port with the number.
 func state(e *Engine, number int) PortStats {
 	for _, p := range e.Stats().Ports {
 		if int(p.Number) == number {
@@ -192,7 +192,7 @@ func TestXDPLinkDownAndUp(t *testing.T) {
 		}
 		e.Worker(0).Do(func(frame.Time) {
 			if b.up[0] {
-				t.Error("the node was not told")
+				t.Error("the node was not notified")
 			}
 		})
 		l.set(t, end.ns, end.name, true)
@@ -257,7 +257,7 @@ func TestXDPNetNSDeletedAndReturned(t *testing.T) {
 	if p := awaitPort(e, 0, false); !strings.Contains(p.State, "was deleted") {
 		t.Errorf("the port is %q", p.State)
 	}
-	// The engine let go of the namespace, so the pair died with it.
+	// The engine let go of the namespace, so the pair went with it.
 	for {
 		gone := false
 		l.in(t, l.host, func() error {
@@ -395,7 +395,7 @@ func TestXDPPutsBack(t *testing.T) {
 	}
 }
 
-// A warning goes when the other end is mended.
+// A warning goes when the other end is repaired.
 func TestXDPWarningGoes(t *testing.T) {
 	l := newLab(t, 1, 1)
 	e := mustEngine(t, Config{})

@@ -92,7 +92,7 @@ func start(t *testing.T, program string, args ...string) *process {
 	return p
 }
 
-// alive fails the test if the process is gone.
+// alive fails the test if the process has ended.
 func (p *process) alive(t *testing.T) {
 	t.Helper()
 	select {
@@ -360,7 +360,7 @@ acls: {watch: [{seq: 10, name: roce, match: {protocol: udp, dst_port: 4791-4795}
 // load keeps the lab busy until the test ends: DCQCN's and unbounded frames
 // between the ghosts, TCP between the kernels of the others, pings to a ghost
 // and to where no route leads. Streams of TCP are of the lossless class: the
-// kernel of their sender obeys no pause, so frames find the headroom full. They are
+// kernel of their sender honours no pause, so frames find the headroom full. They are
 // many, since links lose frames: one alone does not fill a link where the machine is
 // busy and round trips are long.
 func (n *lab) load(t *testing.T) []*process {

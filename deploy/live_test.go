@@ -49,9 +49,9 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// calm are the panels, by title, that may show nothing but zeros: in this lab
+// mayBeZero are the panels, by title, that may show nothing but zeros: in this lab
 // nothing goes wrong, or at least it need not.
-var calm = []string{
+var mayBeZero = []string{
 	"Ports down", "Hosts down", "Alerts", "Drops", "Malformed", "Timeouts", "Timeouts and broken peers",
 	"Ring drops", "Empty and broken", "Transmit calls cut short", "Frames lost around the rings",
 	"Paused now",     // at the instant of the last scrape
@@ -124,7 +124,7 @@ func (p *livePanel) look(t *testing.T, s *promServer) (why string) {
 		}
 		some = some || nonzero
 	}
-	if !some && !slices.Contains(calm, p.Title) {
+	if !some && !slices.Contains(mayBeZero, p.Title) {
 		return "shows nothing but zeros"
 	}
 	return ""

@@ -80,7 +80,7 @@ func (g *guess) append(b []byte, e entry) []byte {
 	return b
 }
 
-// ErrRecord is wrapped by what says that a record makes no sense.
+// ErrRecord is wrapped by errors of a record that cannot be read.
 var ErrRecord = errors.New("damaged record")
 
 // read takes the next entry off b.

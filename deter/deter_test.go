@@ -222,7 +222,7 @@ func withoutCalls(t *testing.T, l *Log) int {
 	return len(z.pack(packed, raw))
 }
 
-// Identifications wrap, and what is out of order is told from what is lost.
+// Identifications wrap, and what is out of order is distinguished from what is lost.
 func TestArrivals(t *testing.T) {
 	ids := []uint32{65533, 65534, 65535, 65536, 65537, 65540, 65538, 65541, 65541, 65543}
 	r := NewRecorder(Header{Alone: true}, 1<<20, new(Zipper))

@@ -13,7 +13,7 @@ type Cause uint8
 
 const (
 	RTO          Cause = iota // data was lost, and the timer found it
-	TailDrop                  // the same, and nothing behind it arrived that could have told
+	TailDrop                  // the same, and nothing behind it arrived that could have shown it
 	ACKDrop                   // the timer ran out although data arrived: acknowledgements were lost
 	FastRecovery              // acknowledgements reported a loss
 	LateRecovery              // they did so long after the third
@@ -35,7 +35,7 @@ type Rules struct {
 	// Window is the share of its time that the receiver's window must hold back data.
 	Window float64
 	// Slow is how long data takes, at least, of which slow start or congestion is
-	// said where nothing else is found; 0: of none.
+	// reported where nothing else is found; 0: never.
 	Slow frame.Time
 }
 
@@ -81,9 +81,8 @@ type Diagnosis struct {
 	Intervals []Interval
 }
 
-// Diagnose replays a connection and says what went wrong, for each message. Of a
-// record of one end alone it cannot tell losses of data and of acknowledgements
-// apart.
+// Diagnose replays a connection and finds what went wrong, for each message. Of a
+// record of one end alone it cannot distinguish losses of data and of acknowledgements.
 func Diagnose(logs []*Log, rules Rules) (*Diagnosis, error) {
 	d := &doctor{rules: rules, both: len(logs) == 2}
 	r, err := Replay(logs, d.learn)
@@ -105,7 +104,7 @@ func Diagnose(logs []*Log, rules Rules) (*Diagnosis, error) {
 	return out, nil
 }
 
-// doctor looks at a replay twice: which packets came to nothing is known after the
+// doctor runs a replay twice: which packets were of no use is known after the
 // first time.
 type doctor struct {
 	rules Rules
@@ -138,7 +137,7 @@ type patient struct {
 	fast      bool // it left slow start
 }
 
-// packet is what is remembered of one that was sent.
+// packet is what is kept of one that was sent.
 type packet struct {
 	seq, ack uint32
 	len      int

@@ -137,7 +137,7 @@ func TestHeldAcknowledgement(t *testing.T) {
 }
 
 // Reordering raises the threshold of duplicates, so that a loss with twenty behind it
-// waits for the timer or the next request, and a bound on it mends that.
+// waits for the timer or the next request, and a bound on it prevents that.
 func TestLateRecovery(t *testing.T) {
 	for _, most := range []int{45, 0} {
 		cfg := old()

@@ -1,6 +1,6 @@
 // Package deter records connections of TCP so lightly that it can stay on, and
-// replays them alone: without the network, bit for bit, as often as somebody wants to
-// look (Li et al., DETER, NSDI 2019; Li's dissertation, chapter 6).
+// replays them alone: without the network, bit for bit, as often as wanted
+// (Li et al., DETER, NSDI 2019; Li's dissertation, chapter 6).
 //
 // What a connection's end does follows from its parameters, from what its
 // application did, from which packets arrived and when, and from when its timers ran
@@ -9,8 +9,8 @@
 // their sender counted them) and whether they were marked. A record of one end alone
 // has the headers of what arrived.
 //
-//	Recorder   takes down one end; it is the tap of package tcp/stack
-//	Log        what it took down
+//	Recorder   records one end; it is the tap of package tcp/stack
+//	Log        what it recorded
 //	Replay     runs the ends of a connection again and shows every step
 //	Diagnose   says why a connection was slow
 //	Sampler    times of packets as a few samples, none off by more than a bound

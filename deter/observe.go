@@ -7,7 +7,7 @@ import (
 	"gswitch/tcp"
 )
 
-// Observed is what can be known of a connection from packets that somebody captured. It is
+// Observed is what can be known of a connection from captured packets. It is
 // an analysis, not a replay: what its ends knew when they sent is not in packets.
 type Observed struct {
 	Ends     [2]netip.AddrPort // the first is the one whose packet was seen first
@@ -21,9 +21,9 @@ type Direction struct {
 	Bytes         uint64 // of payload, with what was sent again
 	Retransmitted uint64 // packets with data that had passed before
 	Late          uint64 // packets with data that was missing here: sent again, or reordered, before this point
-	Duplicates    uint64 // acknowledgements that say the same as the last one, with data under way
+	Duplicates    uint64 // acknowledgements equal to the last one, with data under way
 	ZeroWindows   uint64 // acknowledgements that closed the window
-	Timeouts      uint64 // retransmissions behind a silence, as a timer makes them
+	Timeouts      uint64 // retransmissions after a time without packets, as a timer makes them
 
 	seen  bool
 	point uint32 // where its packets are looked at: where the first one was
@@ -38,10 +38,10 @@ type Direction struct {
 // span is a range of sequence numbers, without its end.
 type span struct{ from, to uint32 }
 
-// mostHoles bounds what is remembered of missing data.
+// mostHoles bounds what is kept of missing data.
 const mostHoles = 4096
 
-// Observer looks at packets that somebody captured.
+// Observer analyses captured packets.
 type Observer struct {
 	// MinRTO is from when on a retransmission is taken for one of a timer: 200 ms, the
 	// least that Linux waits, if 0.
@@ -97,7 +97,7 @@ func (d *Direction) take(at frame.Time, point uint32, s *tcp.Segment, peer *Dire
 	if s.Flags&tcp.FIN != 0 {
 		size++
 	}
-	quiet := d.seen && at-d.last >= minRTO
+	idle := d.seen && at-d.last >= minRTO
 	if !d.seen {
 		d.seen, d.point, d.next, d.ack, d.win = true, point, s.Seq, s.Ack, s.Window
 	} else if s.Flags&tcp.ACK != 0 && s.Flags&(tcp.SYN|tcp.RST) == 0 {
@@ -117,7 +117,7 @@ func (d *Direction) take(at frame.Time, point uint32, s *tcp.Segment, peer *Dire
 		d.Late++
 	default:
 		d.Retransmitted++
-		if quiet {
+		if idle {
 			d.Timeouts++
 		}
 		if int32(end-d.next) > 0 {
@@ -126,7 +126,7 @@ func (d *Direction) take(at frame.Time, point uint32, s *tcp.Segment, peer *Dire
 	}
 }
 
-// acknowledges looks at what a packet says of what the peer sent.
+// acknowledges takes what a packet acknowledges of what the peer sent.
 func (d *Direction) acknowledges(s *tcp.Segment, size uint32, peer *Direction) {
 	switch {
 	case s.Ack != d.ack:

@@ -10,7 +10,7 @@ import (
 // (dissertation, section 6.5; NSDI 2019, section 6): every packet is sent again at its
 // time, whatever becomes of it. How long a queue is follows from the times of arrivals
 // without jumps, so that small errors of clocks and of sampled times stay small. Which
-// packet meets a full queue does not: so hosts tag those that were lost, and switches of
+// packet finds a full queue does not: so hosts tag those that were lost, and switches of
 // the replay drop only these, where a queue is nearly full.
 
 // TagMargin is how many full packets below its limit a queue drops a packet that is
@@ -46,7 +46,7 @@ func (q *Queue) Arrive(now frame.Time, packet uint32, dropped bool) {
 	}
 }
 
-// Flows adds up the bytes of each flow that a packet met in the queue.
+// Flows adds up the bytes of each flow that a packet found in the queue.
 func (q *Queue) Flows(a *Arrival, of []Packet, into map[uint32]int64, sign int64) {
 	for _, p := range q.Joined[a.Head:a.Tail] {
 		into[of[p].Flow] += sign * int64(of[p].Bytes)
@@ -78,7 +78,7 @@ func (q *Queue) Series(of []Packet, bin frame.Time) (bytes []float64, drops []in
 
 // QueueErrors is by how much the replay of queues differs from the run.
 type QueueErrors struct {
-	// Mean and P99 of what a packet meets: the bytes by which the queue has more or
+	// Mean and P99 of what a packet finds: the bytes by which the queue has more or
 	// less of each flow than it had, of all flows together.
 	Mean, P99 float64
 	Arrivals  int // of packets that came to the same queue in both

@@ -39,7 +39,7 @@ type Log struct {
 // every is after how many segments sent the hash is noted.
 const every = 1024
 
-// Recorder takes down one end of a connection. It is the tap of tcp/stack, whose
+// Recorder records one end of a connection. It is the tap of tcp/stack, whose
 // connections know whole microseconds.
 type Recorder struct {
 	head  Header

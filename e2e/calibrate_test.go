@@ -47,7 +47,7 @@ func calibrate(t *testing.T, d *daemon, args ...string) (c calibrated) {
 }
 
 // What calibrate finds on links of a known delay is that delay and what workers
-// take to wake up; settings follow by the formulas that it tells, and what it
+// take to wake up; settings follow by the formulas that it prints, and what it
 // writes is a configuration.
 func TestCalibrate(t *testing.T) {
 	n := newGhostNet(t, 2, 1)
@@ -63,7 +63,7 @@ func TestCalibrate(t *testing.T) {
 		far := calibrate(t, b, "10.0.0.1", "--no-sweep", "-n", "10")
 		// On its way a frame and its acknowledgement wait for a worker five
 		// times, and once for the clock to be read; then they are dealt with. The
-		// quickest round trip of many met the fewest other programs.
+		// quickest round trip of many was delayed the least by other programs.
 		const dealt = 100_000
 		late := 6 * (max(c.Wake.P99, far.Wake.P99) + dealt)
 		p := c.Peers[0]
@@ -168,7 +168,7 @@ func TestCalibrateRates(t *testing.T) {
 		}
 	}
 	if diff := int64(clean) - int64(c.CleanRate); diff < -1 || diff > 1 {
-		t.Errorf("the highest clean rate is %d, and %d is told", clean, c.CleanRate)
+		t.Errorf("the highest clean rate is %d, and %d is reported", clean, c.CleanRate)
 	}
 	t.Logf("%d steps; clean up to %.1f Mb/s of 200", len(c.Rates), float64(clean)/1e6)
 	a.stop(n.hosts[0].ns)

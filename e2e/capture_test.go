@@ -80,7 +80,7 @@ func TestCapture(t *testing.T) {
 	d.stop(l.sw)
 }
 
-// A capture that nobody reads holds up nothing, and says what it lost.
+// A capture without a reader holds up nothing, and counts what it lost.
 func TestCaptureThatNobodyReads(t *testing.T) {
 	l := newLab(t, 2, labOptions{})
 	d, _ := runConfig(t, captureConfig(l))
@@ -100,7 +100,7 @@ func TestCaptureThatNobodyReads(t *testing.T) {
 	// 36 MB: more than the rings, the sockets and the pipe between hold.
 	s.flowing(12_000)
 	s.perfect(d)
-	// Now somebody reads, first what has piled up, then the end that the
+	// Now it is read, first what has piled up, then the end that the
 	// daemon's end brings.
 	var all syncBuffer
 	all.Write(header)

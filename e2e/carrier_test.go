@@ -23,7 +23,7 @@ func awaitCarrier(t *testing.T, ns, name string, want bool) {
 }
 
 // A port that is disabled takes the carrier of the host at the other end of its
-// cable, and a host that goes takes the port's: no frame goes into a hole. A switch that
+// cable, and a host that goes takes the port's: no frame is sent where it would be lost. A switch that
 // ends leaves the interface as it found it, up.
 func TestCableWithoutCarrier(t *testing.T) {
 	l := newLab(t, 2, labOptions{})

@@ -25,7 +25,7 @@ func TestCausesOfLosses(t *testing.T) {
 		"links: [{a: h1, b: s1}, {a: h2, b: s3}, {a: s1, b: s2, rate: 100Mbps}, {a: s2, b: s3, rate: 1Mbps}]\n")
 	at := freePort(t)
 	c := newCollector(t, file, "--reports", at)
-	// s2 is told to drop what is for port 7778, and drops what is for 7776.
+	// s2 is configured to drop what is for port 7778, and drops what is for 7776.
 	text := func(port int) string {
 		return fmt.Sprintf(`version: 1
 export: {to: %[2]q}
@@ -92,7 +92,7 @@ switches:
 				all += n
 			}
 			// A second and a half has two whole intervals, and at their edges there may be too
-			// few to tell; in doubt it is congestion.
+			// few to decide; in doubt it is congestion.
 			if by[cause] > 0 && 3*by[cause] >= all && by[cause]+by["unknown"]+by["congestion"] >= all {
 				return
 			}

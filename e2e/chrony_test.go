@@ -31,7 +31,7 @@ func TestChronyFollows(t *testing.T) {
 	}
 	l := newLab(t, 1, labOptions{})
 	d, _ := runConfig(t, "version: 1\nswitches: [{name: s1, clock: {root: true}, ports: [{interface: d0, netns: "+l.sw+"}]}]\n")
-	t.Cleanup(func() { // the segment outlives who made it
+	t.Cleanup(func() { // the segment outlives the process that made it
 		if id, err := unix.SysvShmGet(0x4e545030+shmUnit, 0, 0); err == nil {
 			unix.SysvShmCtl(id, unix.IPC_RMID, nil)
 		}

@@ -303,7 +303,7 @@ func TestChurn(t *testing.T) {
 		return nil
 	})
 	// Every destination is a static address of every document: a flooded frame
-	// met a table that was torn by an update.
+	// found a table in the middle of an update.
 	if n := m["gswitch_flooded_packets_total"]; n != 0 {
 		t.Errorf("%.0f frames were flooded", n)
 	}

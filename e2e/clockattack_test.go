@@ -36,7 +36,7 @@ switches:
 		}
 		return nil
 	})
-	// What the root says, as a host behind it gets it.
+	// What the root sends, as a host behind it gets it.
 	var kept [][]byte
 	listener := l.hosts[0].raw(t, wire.EtherTypePTP)
 	eventually(t, "messages of the root are kept", func() error {
@@ -83,7 +83,7 @@ switches:
 			f := wire.PTPFields{Src: wire.MAC{2, 9}, Type: []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce, wire.PTPFollowUp}[r.IntN(5)],
 				Domain: clocksync.DefaultDomain, Clock: r.Uint64(), Port: 1, Sequence: uint16(r.IntN(1 << 16)), Correction: r.Int64(), RequestClock: r.Uint64(), RequestPort: 1,
 				Time: wire.PTPTime{Seconds: r.Uint64N(1 << 34)}, HasSundial: r.IntN(4) > 0, Sundial: wire.SundialFields{Epoch: uint32(r.IntN(3)), Depth: uint8(r.IntN(256)), Late: r.Uint32()}}
-			// The worst liar says what the root says, and a little more each time.
+			// The worst forgery is what the root sends, and a little more each time.
 			if now, at := listener.recv(0); now != nil {
 				var m wire.PTPFields
 				if _, ok := m.Decode(now); ok && m.Type == wire.PTPSync {

@@ -17,7 +17,7 @@ import (
 // The wall clock is set by years, forward and backward, under a switch and two
 // hosts: frames and a message under way take no notice, nothing that was
 // learned is forgotten, no port goes down, captures, records and reloads go on,
-// and all of them end as they are told to.
+// and all of them end by their signal.
 func TestWallClockIsSet(t *testing.T) {
 	l := newLab(t, 4, labOptions{})
 	dir := t.TempDir()
@@ -107,7 +107,7 @@ func TestWallClockIsSet(t *testing.T) {
 				t.Errorf("at %v port %s is %s", clock.now(), name, p.State)
 			}
 		}
-		// Who has said nothing since the beginning is known still.
+		// A neighbour that has sent nothing since the beginning is known still.
 		if !slices.ContainsFunc(show(d, &api.FDB{}, "fdb").Entries, func(e *api.FDBEntry) bool { return e.Mac == l.hosts[1].mac.String() && e.Port == "d1" }) {
 			t.Errorf("at %v the address of host 1 is forgotten", clock.now())
 		}

@@ -123,7 +123,7 @@ func runConfig(t testing.TB, yaml string) (d *daemon, file string) {
 
 func write(t testing.TB, file, text string) {
 	t.Helper()
-	// By renaming, so that no reader meets half a file.
+	// By renaming, so that no reader finds half a file.
 	if err := errors.Join(os.WriteFile(file+".new", []byte(text), 0o644), os.Rename(file+".new", file)); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestDemo(t *testing.T) {
 		}
 		for _, want := range []string{"== DCQCN on real frames\n", "== HPCC on real frames\n", " ended", "report.html", "gfabric run " + file + " --short --on netns --view"} {
 			if !strings.Contains(printed.String(), want) {
-				t.Errorf("it does not tell %q:\n%s", want, printed.String())
+				t.Errorf("it does not print %q:\n%s", want, printed.String())
 			}
 		}
 		if left := wiresLeft(nameOf(file)); left != nil {

@@ -42,7 +42,7 @@ func judged(c fault.Config, seed uint64, n int) (v []fault.Verdict) {
 	return v
 }
 
-// adds up holds a port to its account: what the switch sent and what was sent
+// addsUp checks the account of a port: what the switch sent and what was sent
 // twice is what the device took, what was lost, and nothing else.
 func addsUp(t *testing.T, p *api.Port) {
 	t.Helper()

@@ -59,7 +59,7 @@ func TestExportOnAFullDisk(t *testing.T) {
 	}
 }
 
-// What has no end is refused by whoever reads files that are named to it, with its name,
+// What has no end is refused by the programs that read it, with its name,
 // before it has taken much memory.
 func TestFilesWithoutEnd(t *testing.T) {
 	dir := t.TempDir()

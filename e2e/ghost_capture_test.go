@@ -56,7 +56,7 @@ func TestGhostCapture(t *testing.T) {
 	if r.Result.VerifiedBytes != 20e3 {
 		t.Fatalf("%v", r)
 	}
-	// To a port that nobody listens at.
+	// To a port without a listener.
 	stray := flow{dst: n.hosts[0].mac, src: n.hosts[2].mac, srcIP: [4]byte{10, 0, 0, 9}, dstIP: [4]byte{10, 0, 0, 1}, dstPort: 9999, size: 100}
 	if err := n.hosts[2].raw(t, unix.ETH_P_IP).send(stray.frame(1)); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"gswitch/wire"
 )
 
-// Three hosts of one process, on two workers, talk through a switch as if each
+// Three hosts of one process, on two workers, communicate through a switch as if each
 // were alone; verbs choose among them, and a kill leaves nothing of any.
 func TestGhostHosts(t *testing.T) {
 	l := newLab(t, 3, labOptions{})

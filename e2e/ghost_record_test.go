@@ -17,7 +17,7 @@ import (
 
 var recordedBytes = flag.String("recorded", "3MB", "how much hosts send each other in TestGhostsRecord")
 
-// Two hosts talk over a switch that loses, reorders and marks; all three are recorded.
+// Two hosts exchange messages over a switch that loses, reorders and marks; all three are recorded.
 // Each replay is the same run to the bit, whatever else the machine does, and shows of
 // the host what the daemon showed in the end.
 func TestGhostsRecord(t *testing.T) {
@@ -82,7 +82,7 @@ func TestGhostsRecord(t *testing.T) {
 	if out, ok := replayOf(t, files[0], "--what-if", other); !ok || !strings.Contains(out, "the first frame that would have left otherwise") {
 		t.Errorf("at another rate: %s", out)
 	}
-	// The sender sent something again: an acknowledgement told it to, or none came.
+	// The sender sent something again: an acknowledgement asked for it, or none came.
 	out, ok = replayOf(t, files[0], "--until", "retransmissions > 0", "--minimise", "--json")
 	var least struct {
 		Least  bool
@@ -101,7 +101,7 @@ func TestGhostsRecord(t *testing.T) {
 // Of two hosts the last inputs are kept. Frames of a sender are lost, so that its timer runs
 // out, and what led to that goes to a file; a signal asks for one of both. Each replay is
 // the same run to the bit, from an image of a host at work on, and ends at the timeout when it is
-// told to.
+// asked to.
 func TestGhostsKeepTheLast(t *testing.T) {
 	l := newLab(t, 2, labOptions{})
 	dir := t.TempDir()

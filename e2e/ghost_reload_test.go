@@ -17,7 +17,7 @@ import (
 // what is lost is lost by a reload.
 const reloadScale = ghostScale(5)
 
-// ghostDocument is the file of a host, with lines in place of or beside its own.
+// document is the file of a host, with lines in place of or beside its own.
 func (n *ghostNet) document(i int, more ...string) string {
 	keys := [][2]string{
 		{"version", "1"}, {"name", fmt.Sprintf("g%d", i)}, {"netns", n.hosts[i].ns}, {"interface", "eth0"}, {"address", fmt.Sprintf("10.0.0.%d/24", i+1)},
@@ -37,7 +37,7 @@ func (n *ghostNet) document(i int, more ...string) string {
 	return b.String() + strings.Join(more, "\n") + "\n"
 }
 
-// generation of the configuration of a ghost.
+// ghostGeneration is that of the configuration of a ghost.
 func ghostGeneration(d *daemon) uint64 {
 	d.t.Helper()
 	return asked(d, &api.HostStatus{}, "show", "host").Generation
@@ -156,7 +156,7 @@ func TestGhostReload(t *testing.T) {
 		t.Errorf("%.0f bit/s on a link of 10 Mb/s, more than %.0f", p.TxBitsPerSecond, most)
 	}
 
-	// A larger region is served to who comes then.
+	// A larger region is served to those that come then.
 	region := filepath.Join(dir, "region.yaml")
 	write(t, region, n.document(1))
 	b.do("apply", "-f", region)

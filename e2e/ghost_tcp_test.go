@@ -19,10 +19,10 @@ import (
 	"gswitch/control/api"
 )
 
-// A host's TCP talks to Linux over a switch that loses, reorders and damages frames, with
+// A host's TCP runs against Linux over a switch that loses, reorders and damages frames, with
 // small windows as well: curl takes and brings bytes, the kernel's bytes come back from
 // the echo as they were, and ghost tcp takes and brings bytes at the kernel's listeners. A
-// port where nobody listens refuses. The record of the host replays to the bit, though it
+// port without a listener refuses. The record of the host replays to the bit, though it
 // holds no payload.
 func TestGhostTCP(t *testing.T) {
 	for _, c := range []struct{ name, tcp string }{

@@ -82,7 +82,7 @@ func asked[M proto.Message](d *daemon, m M, args ...string) M {
 	return m
 }
 
-// Messages arrive as they were sent, pings tell the switch on the way, reads
+// Messages arrive as they were sent, pings show the switch on the way, reads
 // and writes reach memory, and what is shown agrees; a kernel is answered.
 func TestGhost(t *testing.T) {
 	n := newGhostNet(t, 3, 1)
@@ -225,7 +225,7 @@ func TestGhostQueues(t *testing.T) {
 		rated := asked(a, &api.TransferReport{}, "send", "--to", "10.0.0.2", "--size", "6MB", "--cc", "none", "--int", "hpcc", "--rate", s.rate(300)).Result
 		// Lateness of both runs counts: a fiftieth of T is a fiftieth of the
 		// product in the queue, a tenth of what the bound allows. Without control 6 MB take the link's 200
-		// Mb/s to 167 of payload; who gets less was kept from its processor.
+		// Mb/s to 167 of payload; one that gets less was kept from its processor.
 		late := time.Duration(asked(a, &api.HostStatus{}, "show", "host").Timing.FrameLateP99)
 		switchLate := time.Duration(show(n.sw, &api.Workers{}, "workers").Workers[0].LatenessP99)
 		T := ghostT * time.Duration(s)

@@ -67,7 +67,7 @@ func transfer(t testing.TB, from, to *host, address string, size int) {
 	}
 }
 
-// reply is who answered an echo request, and how (ICMP type).
+// reply is the sender of the answer to an echo request, and its ICMP type.
 type reply struct {
 	from netip.Addr
 	typ  int

@@ -15,7 +15,7 @@ import (
 	wt "gswitch/wire/wiretest"
 )
 
-// misbehaviour is what a stranger sends, a burst at a time, and the one that it
+// misbehaviour is what an untrusted host sends, a burst at a time, and the one that it
 // sends to, whose port is slow.
 type misbehaviour struct {
 	name  string
@@ -77,7 +77,7 @@ var misbehaviours = []misbehaviour{
 	}},
 }
 
-// Whatever two strangers send, each frame of a paced flow between two others
+// Whatever two untrusted hosts send, each frame of a paced flow between two others
 // arrives, in order. It is counts that are judged: what a full ring of the two's
 // cables refused is not the switch's. The two's ports have no rate: by a worker that is
 // late an emulated link carries less than it says, and the two would lose to that.
@@ -131,7 +131,7 @@ switches:
 			s := startStream(t, l.hosts[0], l.hosts[1], flow{srcIP: [4]byte{10, 0, 0, 1}, dstIP: [4]byte{10, 0, 0, 2}, dstPort: 9200, size: 300}, 1000)
 			s.flowing(300)
 			// The strangers end first: where nobody has learned their addresses, what
-			// they send is flooded to the stream's receiver, which would hear no end.
+			// they send is flooded to the stream's receiver, without end.
 			close(quit)
 			strangers.Wait()
 			lost := s.stop()
@@ -142,7 +142,7 @@ switches:
 			}
 		})
 	}
-	// The strangers did meet the switch.
+	// The frames of both did reach the switch.
 	if p := d.ports(); p["d2"].RxFrames < 2000 || p["d3"].Drops == 0 && p["d2"].Drops == 0 {
 		t.Errorf("the strangers' ports: %v, %v", p["d2"], p["d3"])
 	}

@@ -12,7 +12,7 @@ import (
 	"gswitch/wire"
 )
 
-// broadcast is everybody.
+// broadcast is the address of all stations.
 var broadcast = wire.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
 // The switch of the command line: three hosts reach each other in every poll
@@ -59,9 +59,9 @@ func TestLearningSwitch(t *testing.T) {
 	}
 }
 
-// What is set on the switch's ends is told, and what the hosts should have
+// What is set on the switch's ends is reported, and what the hosts should have
 // turned off is warned of.
-func TestOffloadsAreTold(t *testing.T) {
+func TestOffloadsAreReported(t *testing.T) {
 	l := newLab(t, 2, labOptions{offloads: true})
 	d := run(t, "--netns", l.sw, "--port", "d0", "--port", "d1")
 	p := d.ports()["d0"]
@@ -127,7 +127,7 @@ switches:
 			t.Fatal(err)
 		}
 	}
-	// What number, with what tag, arrives at whom, before the marker does. The
+	// What number, with what tag, arrives where, before the marker does. The
 	// markers 110, 120 go to VLANs 10 and 20 by the trunk.
 	send(0, -1, 1)       // from access 10
 	send(2, -1, 2)       // from access 20

@@ -65,7 +65,7 @@ switches:
 	d.stop(l.sw)
 }
 
-// twoRouters are two switches, s1 with h0 and s2 with h1, joined twice. %s
+// router1 and router2 are two switches, s1 with h0 and s2 with h1, joined twice. %s
 // are the namespace and the ports of the two links at either switch.
 const router1 = `
   - name: s1

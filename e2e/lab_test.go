@@ -127,7 +127,7 @@ func (l *lab) cable(t testing.TB, h *host) {
 		}
 		return netlink.LinkSetUp(link)
 	})
-	// A test of what the switch forwards must not see the kernel talk on its end.
+	// A test of what the switch forwards must not see frames of the kernel on its end.
 	in(t, l.sw, func() error {
 		return os.WriteFile(filepath.Join("/proc/sys/net/ipv6/conf", h.port(), "disable_ipv6"), []byte("1"), 0)
 	})

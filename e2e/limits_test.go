@@ -10,7 +10,7 @@ import (
 	"gswitch/wire"
 )
 
-// show limits says whose addresses fill a table, and how many were refused; so
+// show limits shows which port's addresses fill a table, and how many were refused; so
 // does ghost of its sessions.
 func TestShowLimits(t *testing.T) {
 	l := newLab(t, 3, labOptions{})
@@ -45,7 +45,7 @@ func TestShowLimits(t *testing.T) {
 	d.stop(l.sw)
 }
 
-// A daemon of bumps tells the same of what it bounds.
+// A daemon of bumps reports the same of what it bounds.
 func TestShowLimitsOfBumps(t *testing.T) {
 	n := newBumpNet(t, 2, 2)
 	eventually(t, "a channel is open and counted", func() error {

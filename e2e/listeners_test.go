@@ -28,8 +28,8 @@ type page struct {
 	name    string
 	at      string // host:port
 	pid     int
-	reads   string   // what everybody may read
-	changes []string // what nobody may do without a token, by whatever method
+	reads   string   // what may be read without a token
+	changes []string // what is refused without a token, by any method
 }
 
 // asking sends a request and returns what comes of it.
@@ -153,8 +153,8 @@ func listening(t *testing.T, pid int) (at []netip.AddrPort) {
 
 // Every address at which the programs listen over TCP, with who may do what there
 // (docs/SECURITY.md, "Addresses"): by another name nothing, from another page nothing, and
-// without a token nothing but reading; who says nothing, or little, is closed in time; and
-// three thousand who say nothing are not held.
+// without a token nothing but reading; connections that send nothing, or little, are closed in time; and
+// three thousand that send nothing are not held.
 func TestAddresses(t *testing.T) {
 	n := newBumpNet(t, 3, 0)
 	n.hosts[0].addBump(t)
@@ -253,7 +253,7 @@ func TestAddresses(t *testing.T) {
 
 	slow := map[*page][]net.Conn{}
 	for _, p := range pages {
-		// Who says a part of a request, or nothing, and then no more.
+		// Connections that send a part of a request, or nothing, and then no more.
 		for _, say := range []string{"", "GET " + p.reads + " HTTP/1.1\r\nHost: localhost\r\nX: "} {
 			conn, err := net.Dial("tcp", p.at)
 			if err != nil {
@@ -320,7 +320,7 @@ func TestAddresses(t *testing.T) {
 		})
 	}
 
-	// Reports are a protocol of their own, of which no word was said.
+	// Reports are a protocol of their own, of which nothing was sent.
 	var silent []net.Conn
 	for range 3000 {
 		conn, err := net.Dial("tcp", reports)

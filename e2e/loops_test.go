@@ -9,8 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// A bridge that is plugged in by two cables makes a loop. One of the two ports is shut, what everybody else sends goes
-// on, and who pulls the cable and enables the port has it back.
+// A bridge that is plugged in by two cables makes a loop. One of the two ports is shut, what all others send goes
+// on, and when the cable is pulled and the port enabled it is back.
 func TestLoop(t *testing.T) {
 	l := newLab(t, 2, labOptions{})
 	a, b := l.hosts[0], l.hosts[1]

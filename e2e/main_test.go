@@ -1,7 +1,7 @@
 // Package e2e drives the built programs as a user does: gswitch runs as a
 // process on AF_XDP ports between network namespaces, hosts send and receive
 // over the kernel's stack or raw sockets, and what is asserted is what arrives
-// and what the command line tells.
+// and what the command line prints.
 //
 // Nothing here passes or fails by the clock. Where something is waited for,
 // the wait ends when it happens; patience only bounds how long a hanging

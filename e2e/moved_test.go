@@ -20,7 +20,7 @@ measure: {sample: 1ms, series: 0}
 duration: 2s
 `
 
-// A cable sends one host's frames nowhere. The flows that vanish are named there, on
+// A cable sends one host's frames nowhere. The flows that are lost are named there, on
 // real frames, and moved to the other path within 300 ms; all of them complete. Links are
 // as long as those of a country, so that a machine keeps time at scale 1, where these are
 // milliseconds of the wall clock; one that is too busy for that runs slower.

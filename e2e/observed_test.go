@@ -63,7 +63,7 @@ func retransmitted(t testing.TB, c *net.TCPConn) (n int) {
 	return n
 }
 
-// What a capture of the kernel's TCP tells of retransmissions, timeouts and closed windows is
+// What a capture of the kernel's TCP shows of retransmissions, timeouts and closed windows is
 // what the kernel counts itself.
 func TestDiagnosisOfTheKernel(t *testing.T) {
 	l := newLab(t, 2, labOptions{})

@@ -28,7 +28,7 @@ func TestOffline(t *testing.T) {
 	if _, err := w.Interface("in", "", 0); err != nil {
 		t.Fatal(err)
 	}
-	// To a, to b, to both, and to nobody.
+	// To a, to b, to both, and to none.
 	a, b, src := wire.MAC{2, 0, 0, 0, 0, 0xa}, wire.MAC{2, 0, 0, 0, 0, 0xb}, wire.MAC{2, 0, 0, 0, 0, 1}
 	const each = 500
 	for n := range uint64(4 * each) {

@@ -33,7 +33,7 @@ func pauseOf(b []byte, class int) (quanta uint16, asks bool) {
 	return binary.BigEndian.Uint16(b[18+2*class:]), true
 }
 
-// A host that obeys pauses loses nothing at a port that is ten times slower
+// A host that honours pauses loses nothing at a port that is ten times slower
 // than what it sends; a host that asks for pauses gets them.
 func TestPFC(t *testing.T) {
 	l := newLab(t, 2, labOptions{})
@@ -60,7 +60,7 @@ switches:
 	const frames = 800
 	var xoffs, xons uint64
 	var pausedUntil time.Time
-	obey := func(wait time.Duration) {
+	honour := func(wait time.Duration) {
 		for {
 			m, _ := control.recv(wait)
 			if m == nil {
@@ -84,12 +84,12 @@ switches:
 	budget := 0.0 // of frames, at the rate of the host's link
 	content := f.frame(0)
 	for last := start; sent < frames; {
-		obey(0)
+		honour(0)
 		now := time.Now()
 		budget = min(8, budget+now.Sub(last).Seconds()*linkRate/8/(1514+24))
 		last = now
 		if now.Before(pausedUntil) || budget < 1 {
-			obey(time.Millisecond)
+			honour(time.Millisecond)
 			continue
 		}
 		f.renumber(content, uint64(sent))
@@ -121,7 +121,7 @@ switches:
 	}
 	var asked *api.PFCClass
 	eventually(t, "the host has all pauses of the switch", func() error {
-		obey(10 * time.Millisecond)
+		honour(10 * time.Millisecond)
 		if asked = class("d0"); asked.TxXoff != xoffs || asked.TxXon != xons || asked.Asking {
 			return fmt.Errorf("%d XOFF and %d XON came: %v", xoffs, xons, asked)
 		}

@@ -200,7 +200,7 @@ func (f *losslessFabric) unwatch(d *daemon, port string) {
 	}
 }
 
-// below finds the branches under b by their "who paused whom".
+// below finds the branches under b by their "which port paused which".
 func below(b *pauses.Branch, who string) *pauses.Branch {
 	for _, c := range b.Branches {
 		by, _, _ := strings.Cut(c.By, ">")
@@ -220,7 +220,7 @@ func TestPauseStormIsTraced(t *testing.T) {
 	s2 := f.daemon("s2")
 	f.unwatch(s2, "h3") // which would end it
 	f.storm("h3")
-	eventually(t, "s2 obeys h3", func() error {
+	eventually(t, "s2 pauses for h3", func() error {
 		for _, c := range show(s2, &api.PFC{}, "pfc", "h3").Classes {
 			if c.Class == 3 && c.Paused {
 				return nil

@@ -98,8 +98,8 @@ until: done
 expect: [flows_unfinished_total == 0, drops_total == 0, deadlocks_total == 0]
 `
 
-// Each process says what its own switches remember of pauses and what waits in
-// them; together they say where congestion began, and that nothing is locked.
+// Each process reports what its own switches logged of pauses and what waits in
+// them; together they show where congestion began, and that nothing is locked.
 func TestProcessesPauses(t *testing.T) {
 	for _, division := range []string{"hosts", "each"} {
 		t.Run(division, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestProcessesPauses(t *testing.T) {
 			}
 			p := r.Pauses
 			if p == nil || len(p.Roots) == 0 {
-				t.Fatalf("nobody paused anybody: %+v\n%s", p, out)
+				t.Fatalf("no port paused another: %+v\n%s", p, out)
 			}
 			count, paused := 0, map[string]bool{}
 			for _, e := range p.Edges {
@@ -289,7 +289,7 @@ func TestProcessesEnd(t *testing.T) {
 	}
 }
 
-// A process that cannot end by itself is ended by whoever removes the wires.
+// A process that cannot end by itself is ended when the wires are removed.
 func TestProcessesStopped(t *testing.T) {
 	file := aScenario(t, "stopped", endless)
 	u := startDivided(t, file)

@@ -33,7 +33,7 @@ var (
 	ptpSlave  = "UNCALIBRATED to SLAVE"
 )
 
-// clockCounter is one of those that show clock tells.
+// clockCounter is one of those of show clock.
 func clockCounter(d *daemon, name, kind string) (v float64) {
 	for _, c := range show(d, &api.Clocks{}, "clock").Counters {
 		if c.Name == name && c.Kind == kind {
@@ -45,7 +45,7 @@ func clockCounter(d *daemon, name, kind string) (v float64) {
 
 // linuxptp's ptp4l follows a switch through its port, and a second switch follows
 // the first. ptp4l may not set the machine's clock here: what it measures is the
-// difference of that to the switch's, which the switch's page tells, too.
+// difference of that to the switch's, which the switch's page has, too.
 func TestPTPSlaveFollows(t *testing.T) {
 	for _, tool := range []string{"ptp4l", "setpriv"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -108,12 +108,12 @@ switches:
 		t.Errorf("it is locked, and no slave:\n%s", out.String())
 	}
 	t.Logf("the machine's clock is ahead by %d to %d ns, and %d offsets say so", least, most, len(ptpOffset.FindAllString(out.String(), -1)))
-	// It turns when the machine keeps messages from it, and has nobody to turn to.
+	// It turns when the machine keeps messages from it, and has no second parent to turn to.
 	for clockCounter(d, "clock_messages_total", "valid") < 20 || clockCounter(d, "clock_state", "primary")+clockCounter(d, "clock_state", "backup") != 1 {
 		time.Sleep(50 * time.Millisecond)
 	}
 	pagesAgree(t, d)
-	// Without a clock nobody gets messages any more, and the daemon says so.
+	// Without a clock no messages are sent any more, and the daemon logs it.
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

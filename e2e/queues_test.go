@@ -46,7 +46,7 @@ func TestUsedSlackOnRealFrames(t *testing.T) {
 	busy, quiet := f.Runs[0].Values, f.Runs[1].Values
 	longer := busy["fct_mean_seconds"] - quiet["fct_mean_seconds"]
 	waited := (busy["slack_wait_seconds_total"] - quiet["slack_wait_seconds_total"]) / 120
-	// A frame meets five nodes, and each may be late by as much.
+	// A frame passes five nodes, and each may be late by as much.
 	late := 5 * (f.Runs[0].Timing.LateMax + f.Runs[1].Timing.LateMax)
 	t.Logf("%.1f us longer, %.1f us of slack used, nodes late by up to %.1f us", longer*1e6, waited*1e6, late*1e6)
 	if math.Abs(longer-waited) > 5e-6+late {

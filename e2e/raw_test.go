@@ -14,7 +14,7 @@ import (
 	"gswitch/wire"
 )
 
-// EtherTypes by which tests tell their frames from others.
+// EtherTypes by which tests distinguish their frames from others.
 const (
 	etherTest    = 0x88b5 // IEEE 802 local experimental
 	etherControl = 0x8808 // MAC control
@@ -214,7 +214,7 @@ func startStream(t testing.TB, from, to *host, f flow, perSecond int) *stream {
 	t.Cleanup(func() {
 		select {
 		case <-s.receiveDone:
-		default: // nobody asks what was lost
+		default: // losses are not read
 			close(s.quit)
 			close(s.quitReceiver)
 			<-s.senderDone

@@ -76,14 +76,14 @@ func congested(d *daemon, port string) (p congestionPoint) {
 	return p
 }
 
-// Two hosts with --cc rocc send to a third through a gswitch daemon: it tells
+// Two hosts with --cc rocc send to a third through a gswitch daemon: it sends
 // each half of the link, within 10 %, and holds its queue within 20 % of the
-// reference; both get the same. When they are gone it tells the whole link and
+// reference; both get the same. When they are gone it sends the rate of the whole link and
 // rests. What is waited for are periods of the switch. Where workers are late, or
 // away, for a quarter of one the run is repeated in slow motion, and so it is where
 // the rate or the queue is another, as one absence of some periods empties the queue: they
 // have to be right at one of the scales at which workers are in time. What does not depend
-// on the machine holds at each: nobody sends more than it is told, and both send
+// on the machine holds at each: nobody sends more than its rate, and both send
 // the same.
 func TestRoCCDaemons(t *testing.T) {
 	scales := []ghostScale{1, 4, 16}
@@ -136,18 +136,18 @@ func TestRoCCDaemons(t *testing.T) {
 		// A pacer catches up on a quarter of a period (burst). What its worker
 		// is away for longer is lost, and the fair rate rises to make up for it.
 		span := float64(after.Updates-before.Updates) * T.Seconds()
-		kept := (a + b) * 8 / span / (2 * fair) // what is sent of what is told
+		kept := (a + b) * 8 / span / (2 * fair) // what is sent of the fair rate
 		if share := a / (a + b); math.Abs(share-0.5) > 0.05 {
 			t.Errorf("the first sends %.3f of all, want a half within 10 %%", share)
 		}
 		if kept > 1.1 {
-			t.Errorf("both send %.2f times what they are told", kept)
+			t.Errorf("both send %.2f times their rate", kept)
 		}
 		if notices := after.Notices - before.Notices; notices < after.Updates-before.Updates || after.Unsent != 0 || after.UntrackedFrames != 0 {
 			t.Errorf("%d notices in %d periods: %v", notices, after.Updates-before.Updates, after)
 		}
 		if inTime := max(late, switchLate) <= T/4 && lost <= 0.02 && kept > 0.95; !inTime {
-			t.Logf("scale %d is too fast for this machine: frames are %v late, the switch %v, a period is %v; a process loses %.1f %% of its time in longer waits; %.2f of what is told is sent", s, late, switchLate, T, lost*100, kept)
+			t.Logf("scale %d is too fast for this machine: frames are %v late, the switch %v, a period is %v; a process loses %.1f %% of its time in longer waits; %.2f of the rate is sent", s, late, switchLate, T, lost*100, kept)
 			hosts.stop(l.hosts[0].ns, l.hosts[1].ns, l.hosts[2].ns)
 			sw.stop(l.sw)
 			if step == len(scales)-1 && wrong == nil {

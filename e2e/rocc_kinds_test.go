@@ -18,7 +18,7 @@ expect:
   - drops_total == 0
 `
 
-// On real frames, too, a table of four places tells four senders, hosts that
+// On real frames, too, a table of four places notifies four senders, hosts that
 // run the controller come to one rate, and QCN's messages hold its queue. The
 // scenarios say what must come out, and fail else. QCN makes no rates equal in a
 // time as short as this, neither here nor in virtual time.

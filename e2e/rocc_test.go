@@ -6,7 +6,7 @@ import (
 )
 
 // fairShare has two hosts send to a third through a congestion point of RoCC, which
-// tells them by ICMP messages what rate is fair. Frames have 1000 bytes of
+// notifies them by ICMP messages of the fair rate. Frames have 1000 bytes of
 // payload in 1058: a half of 40 Gb/s is 18.9 of payload.
 const fairShare = `version: 1
 topology: {generate: star(3), classes: {host: {rate: 40Gbps, delay: 1us}}}

@@ -211,7 +211,7 @@ func TestScenarioTwoHosts(t *testing.T) {
 	}
 	page, err := os.ReadFile(filepath.Join(filepath.Dir(file), fmt.Sprintf("out-%.0f", f.Runs[0].Timing.Scale), "report.html"))
 	if err != nil || !bytes.Contains(page, []byte("Time on real frames")) {
-		t.Errorf("the page does not tell about time: %v", err)
+		t.Errorf("the page says nothing about time: %v", err)
 	}
 	if left := wiresLeft(nameOf(file)); left != nil {
 		t.Errorf("left behind: %v", left)
@@ -271,7 +271,7 @@ func TestScenarioCompare(t *testing.T) {
 }
 
 // A scale that this machine keeps time at is found, and the smallest of those
-// that were tried is told.
+// that were tried is printed.
 func TestScenarioFit(t *testing.T) {
 	file := aScenario(t, "fit", twoHosts)
 	c := exec.Command(gfabric, "fit", file, "--piece", "200ms", "--json", "--quiet")

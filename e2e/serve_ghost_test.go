@@ -164,7 +164,7 @@ func insertBump(t *testing.T, ns, address string) {
 			if err != nil {
 				return err
 			}
-			if name != "eth0" { // the cable's ends are nobody's: they have no address
+			if name != "eth0" { // the cable's ends belong to no host: they have no address
 				err = netlink.LinkSetIP6AddrGenMode(link, nl.IN6_ADDR_GEN_MODE_NONE)
 			}
 			if err := errors.Join(err, netlink.LinkSetUp(link)); err != nil {

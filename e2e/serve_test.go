@@ -15,7 +15,7 @@ import (
 )
 
 // The page and the samples of a fabric whose hosts are namespaces: two send to
-// one over TCP, and the port towards it is where they meet.
+// one over TCP, and the port towards it is where both share a link.
 func TestServeLab(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, for network namespaces and AF_XDP sockets")

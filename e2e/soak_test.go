@@ -45,7 +45,7 @@ func (s *stops) measure(stop func()) {
 	s.n, s.longest, s.sum = s.n+1, max(s.longest, took), s.sum+took
 }
 
-// judge prints how long they took. Only who asks for it has the machine to himself.
+// judge prints how long they took. Only a run that asks for it has the machine to itself.
 func (s *stops) judge() {
 	s.t.Logf("%d stops: the longest took %v, the mean is %v", s.n, s.longest, s.sum/time.Duration(s.n))
 	if *soak && s.longest > time.Second {

@@ -54,7 +54,7 @@ func TestSundialOnRealFrames(t *testing.T) {
 	}
 }
 
-// A link and the root fail at a scale of 1, with messages each 10 ms: silence is found 20.6 ms
+// A link and the root fail at a scale of 1, with messages each 10 ms: missing messages are found 20.6 ms
 // behind the last message, give or take 2 ms, a link's failure is behind 31 ms and the root's
 // behind 44 ms. No band is wider than those: the nodes' time stands while their worker is kept
 // from its processor, so that a busy machine takes longer. What does not hold in a run in which a
@@ -113,7 +113,7 @@ func sundialOnRealFrames(t *testing.T, file string, scale int, plans float64) *r
 		v["clock_eps_max_seconds"], v["clock_error_max_seconds"], v["clock_plans_total"], v["clock_samples_total"], r.Timing.StoppedShare)
 	switch {
 	case v["clock_samples_total"] < 500 || v["clock_messages_valid_total"] == 0 || v["host_clock_messages_valid_total"] == 0:
-		t.Fatalf("the clocks were hardly looked at, or heard nothing\n%s", said)
+		t.Fatalf("the clocks were hardly looked at, or received nothing\n%s", said)
 	case v["clock_broken_total"] != 0:
 		t.Fatalf("%v of %v readings were further from the truth than their bound\n%s", v["clock_broken_total"], v["clock_samples_total"], said)
 	case v["clock_error_max_seconds"] == 0 || v["clock_plans_total"] != plans:

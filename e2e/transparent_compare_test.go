@@ -14,7 +14,7 @@ import (
 // soakBytes is how much TestTransparentSoak transfers; make soak asks for more.
 var soakBytes = flag.Uint64("transfer", 16<<20, "bytes that TestTransparentSoak transfers through channels")
 
-// compared is one of the two runs of gfabric transparent, as --json tells it.
+// compared is one of the two runs of gfabric transparent, as --json prints it.
 type compared struct {
 	Single   float64   `json:"single_bps"`
 	Idle     requests  `json:"idle"`
@@ -36,7 +36,7 @@ type compared struct {
 	} `json:"bump"`
 }
 
-// requests is what is notified of their times.
+// requests is what is reported of their times.
 type requests struct {
 	Count int     `json:"count"`
 	P50   float64 `json:"p50_us"`
@@ -48,7 +48,7 @@ type requests struct {
 // the machine does, it ends well, every byte arrived as it was sent (servers
 // compare them, and a stream that differs ends the run), packets went through
 // channels, what waits at the port with the longest queue waits a shorter time
-// with ghosts, every number is told, and nothing is left.
+// with ghosts, every number is printed, and nothing is left.
 func TestTransparentCompared(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("raises namespaces: run as root")

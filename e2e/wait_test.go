@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A daemon that waits for an interface ends when it is told to, as one at work does: with exit
+// A daemon that waits for an interface ends by a signal, as one at work does: with exit
 // code 0, and nothing of it is left.
 func TestEndsWhileItWaits(t *testing.T) {
 	l := newLab(t, 1, labOptions{})

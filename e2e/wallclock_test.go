@@ -39,7 +39,7 @@ func init() {
 	os.Exit(125)
 }
 
-// becomeAnother lets the readings of the wall clock be answered by who started
+// becomeAnother lets the readings of the wall clock be answered by the process that started
 // this process, gives it the descriptor for that over descriptor 3, and becomes
 // the program that the arguments name.
 func becomeAnother() error {
@@ -112,7 +112,7 @@ func (w *wallClock) launch(t testing.TB, program, socket string, args ...string)
 
 // hideClockPage waits until a process that has just been started, and is traced
 // by this thread, becomes another program, takes the address of the page of
-// clocks out of what the kernel notifies the program at its start (getauxval(3)),
+// clocks out of what the kernel gives the program at its start (getauxval(3)),
 // and lets it go.
 func hideClockPage(pid int) error {
 	var status unix.WaitStatus
@@ -179,7 +179,7 @@ func hideClockPage(pid int) error {
 	return errors.Join(err, unix.PtraceDetach(pid))
 }
 
-// What the kernel asks and is told (linux/seccomp.h).
+// What the kernel asks and is answered (linux/seccomp.h).
 type clockRead struct {
 	id    uint64
 	pid   uint32
@@ -197,7 +197,7 @@ type clockAnswer struct {
 	flags uint32
 }
 
-// answer tells the time until nobody is left who could ask.
+// answer gives the time until no process is left that could ask.
 func (w *wallClock) answer(fd int) error {
 	defer unix.Close(fd)
 	for {

@@ -37,7 +37,7 @@ switches:
 	a, b, collector := l.hosts[0], l.hosts[1], l.hosts[2]
 	collector.pings(t, "10.0.2.1", 56)
 	from := collector.raw(t, wire.EtherTypeIPv4)
-	transfer(t, a, b, "10.0.1.2", 1<<16) // nobody watches yet
+	transfer(t, a, b, "10.0.1.2", 1<<16) // not watched yet
 	write(t, file, text+"    watch: {sessions: [{name: everflow, to: 10.0.2.2, snap: 192, everflow: {sample: 0}, drops: [all]}]}\n")
 	d.do("apply", file)
 	transfer(t, a, b, "10.0.1.2", 1<<20)
@@ -47,7 +47,7 @@ switches:
 	}
 
 	// Both SYN, both FIN, and the packet without a route. What else the kernels lose
-	// on the way (group packets) may be told, too.
+	// on the way (group packets) may be reported, too.
 	name := filepath.Join(t.TempDir(), "copies.pcapng")
 	out, err := os.Create(name)
 	if err != nil {

@@ -276,8 +276,8 @@ const maxBackoff = 5
 
 // rest is for how long a flow waits whose tokens came to nothing: from Reclaim
 // to 2^misses as much, a number of its own for each flow, port and time. Were
-// it one for all, tokens that met in the places of a port, so that none came as
-// far as to a frame, would meet there again for ever.
+// it one for all, tokens that used up the places of a port, so that none came as
+// far as to a frame, would do so again for ever.
 func (e *Egress) rest(f *flow) frame.Time {
 	x := f.hash ^ uint32(e.count.Reclaimed)*0x9e3779b9
 	x = (x ^ x>>16) * 0x85ebca6b // the finalizer of MurmurHash3

@@ -10,7 +10,7 @@ import (
 // Plan gives every node of a Topology its addresses and routes. The same
 // Topology always has the same Plan.
 //
-// IPv4 lives in 10.0.0.0/8, IPv6 in fd00::/32 (unique local, RFC 4193):
+// IPv4 addresses are in 10.0.0.0/8, IPv6 in fd00::/32 (unique local, RFC 4193):
 //
 //	                     IPv4                      IPv6
 //	subnet i of hosts    10.0.0.0/9, /24 each      fd00:0:0:i::/64
@@ -84,7 +84,7 @@ func NewPlan(t *Topology) (*Plan, error) {
 	return p, nil
 }
 
-// nodeMAC is locally administered; the second byte tells hosts (0) from
+// nodeMAC is locally administered; the second byte distinguishes hosts (0) from
 // switches (1). A switch leaves the last byte to its ports.
 func nodeMAC(k Kind, node int) MAC {
 	if k == Host {

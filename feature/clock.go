@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// ClockPlan is a node's part of a plan of who follows whom, as a controller gives it to a
-// node that keeps synchronised time. A plan comes in stages, so that nobody ever accepts
-// a port where nobody sends.
+// ClockPlan is a node's part of a plan of which clock follows which, as a controller gives it to a
+// node that keeps synchronised time. A plan comes in stages, so that no clock ever accepts
+// a port by which no messages come.
 type ClockPlan struct {
 	Epoch  uint32 // of the plan: no two plans have the same, and later ones have higher ones
 	Stage  ClockStage
-	Root   bool // everybody else follows this clock
+	Root   bool // all others follow this clock
 	Deputy bool // it becomes the root when it receives sync messages by neither parent
 	Parent int  // port by which sync messages of the root are accepted; -1: none
 	Second int  // port that it turns to; -1: none
@@ -61,7 +61,7 @@ type ClockView struct {
 	Hop      int64 // uncertainty that a hop adds in ns; 0: it is measured
 	Parent   int   // port that is accepted now; -1: none
 	Turned   bool
-	Awaits   bool // the configuration leaves it to a controller whom it follows
+	Awaits   bool // the configuration leaves the parent to a controller
 }
 
 // Planned is implemented by a Timekeeper that a controller may plan for. Like readers of

@@ -14,14 +14,14 @@ type Counter struct {
 	Labels []string // besides those of the place: switch and port, or host
 	Values []string // of the last label, where it distinguishes kinds of what is counted
 	Gauge  bool     // a measure, which may fall
-	// Was is what Name was in the last version: both are told for one version.
+	// Was is what Name was in the last version: both are reported for one version.
 	Was string
 	// Known has by kind the names of Key that are not made of Name.
 	Known map[string]string
 }
 
 // Key names the counter where several are summed up: of the kinds that the last
-// label tells apart each has its own, "" is for those that have none.
+// label distinguishes each has its own, "" is for those that have none.
 func (c *Counter) Key(kind string) string {
 	switch known := c.Known[kind]; {
 	case known != "":

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Signals is a set of what tells a sender of congestion. Congestion control says
+// Signals is a set of what signals congestion to a sender. Congestion control says
 // what it reads (cc.Info), of which one is enough, and features of switches what
 // they give.
 type Signals uint16
@@ -21,7 +21,7 @@ const (
 	Quantized                       // feedback of congestion points (IEEE 802.1Qau)
 )
 
-// signalNames are the words for people, in the order of the bits.
+// signalNames are what listings show, in the order of the bits.
 var signalNames = [...]string{"losses", "round trip times", "CNPs", "echoed marks", "telemetry of each hop", "fair rates of switches", "quantized feedback"}
 
 // String names them: "nothing", or such as "CNPs, or echoed marks".

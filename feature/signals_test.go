@@ -23,7 +23,7 @@ func TestUnknownSignal(t *testing.T) {
 	}
 }
 
-// Each kind that the last label tells apart is summed up for itself, and the
+// Each kind that the last label distinguishes is summed up for itself, and the
 // largest of a gauge counts.
 func TestSum(t *testing.T) {
 	sum := map[string]float64{}

@@ -5,8 +5,8 @@ package feature
 type Time struct {
 	Time  int64  // nanoseconds since 1970
 	Eps   int64  // nanoseconds; -1: it is not known
-	Drift int64  // by how many parts in 10^9 Eps grows while nobody is heard
-	State uint8  // what the clock takes itself for, by the numbers of the feature
+	Drift int64  // by how many parts in 10^9 Eps grows while no message comes
+	State uint8  // state of the clock, by the numbers of the feature
 	Epoch uint32 // of the plan that the root announces
 	Root  uint64 // identity of the root: two times can be compared if it is the same
 	// SecondRoots is how many messages named another root than that, and Rival the last one

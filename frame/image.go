@@ -96,7 +96,7 @@ func (im *Imager) reach(root any) (*graph, error) {
 		return nil, fmt.Errorf("an image is taken of what a pointer leads to, not of %T", root)
 	}
 	g := &graph{layouts: newLayouts(im), refs: map[Ref]bool{}, maps: map[unsafe.Pointer]bool{}, seen: map[region]bool{}}
-	g.meet(v.UnsafePointer(), g.of(v.Type().Elem()), 1)
+	g.reach(v.UnsafePointer(), g.of(v.Type().Elem()), 1)
 	for len(g.todo) > 0 {
 		r := g.todo[len(g.todo)-1]
 		g.todo = g.todo[:len(g.todo)-1]
@@ -109,8 +109,8 @@ func (im *Imager) reach(root any) (*graph, error) {
 	return g, g.merge()
 }
 
-// meet notes memory that a pointer leads to.
-func (g *graph) meet(at unsafe.Pointer, l *layout, n int) {
+// reach notes memory that a pointer leads to.
+func (g *graph) reach(at unsafe.Pointer, l *layout, n int) {
 	if r := (region{at: at, layout: l, n: n}); at != nil && n > 0 && l.t.Size() > 0 && !g.seen[r] {
 		g.seen[r] = true
 		g.regions, g.todo = append(g.regions, r), append(g.todo, r)
@@ -133,10 +133,10 @@ func (g *graph) visit(at unsafe.Pointer, l *layout) {
 			g.visit(unsafe.Add(at, uintptr(i)*l.elem.t.Size()), l.elem)
 		}
 	case pointerShape:
-		g.meet(*(*unsafe.Pointer)(at), l.elem, 1)
+		g.reach(*(*unsafe.Pointer)(at), l.elem, 1)
 	case sliceShape:
 		s := (*sliceHeader)(at)
-		g.meet(s.at, l.elem, s.cap)
+		g.reach(s.at, l.elem, s.cap)
 	case mapShape:
 		if v := reflect.NewAt(l.t, at).Elem(); !v.IsNil() && !g.maps[v.UnsafePointer()] {
 			g.maps[v.UnsafePointer()] = true

@@ -46,7 +46,7 @@ var (
 	addrType = reflect.TypeFor[netip.Addr]()
 )
 
-// layouts are those of the types that were met.
+// layouts are those of the types that were used.
 type layouts struct {
 	byType map[reflect.Type]*layout
 	byName map[string]*layout

@@ -1,7 +1,7 @@
 package frame
 
 // What a node does depends on which of its allocations fail, and that on what
-// everybody else holds: rings, captures, other workers. So failures are counted,
+// all others hold: rings, captures, other workers. So failures are counted,
 // whoever records a node learns which ones they were, and whoever replays it
 // makes the same ones fail.
 

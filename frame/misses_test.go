@@ -41,7 +41,7 @@ func TestMissesAreCountedAndLogged(t *testing.T) {
 		t.Errorf("misses %v, all %v: the log has room for two runs", v, all)
 	}
 	if _, all := p.TakeMisses(); !all {
-		t.Error("the gap in the log is told twice")
+		t.Error("the gap in the log is reported twice")
 	}
 }
 

@@ -28,7 +28,7 @@ type Node interface {
 	SetLink(now Time, port uint16, up bool)
 }
 
-// Stepper is a Node that tells, port by port, what there is to do: an engine
+// Stepper is a Node that reports, port by port, what there is to do: an engine
 // with hundreds of nodes in virtual time steps only the port and the timer
 // that are due, not every port of a node.
 type Stepper interface {

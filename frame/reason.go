@@ -59,8 +59,8 @@ const (
 	ACLDrop
 	Policed
 	StormControl
-	NoticeAtEdge    // a host behind the port says what only switches tell senders
-	TelemetryAtEdge // a host behind the port filled telemetry in that only switches fill in
+	NoticeAtEdge    // a host behind the port sent a notice that only switches send
+	TelemetryAtEdge // a host behind the port filled in telemetry that only switches fill in
 	OwnShare        // the switch's own frames have had their share of the link, or are about the congestion of that very link
 
 	// Forwarding.
@@ -69,8 +69,8 @@ const (
 	NoVLANMember    // flooding found no other port in the VLAN
 	NoRoute         // longest prefix found nothing
 	Blackhole       // the route says drop
-	Unreachable     // the route says that there is no way, and the sender hears so
-	Prohibited      // the route says that this is not wanted, and the sender hears so
+	Unreachable     // the route is unreachable, and the sender is notified
+	Prohibited      // the route is prohibited, and the sender is notified
 	TTLExpired      // TTL or hop limit would reach zero
 	NeighborQueue   // too many frames wait for an unresolved neighbour
 	NeighborFailed  // the neighbour did not answer
@@ -104,7 +104,7 @@ const (
 
 	// Host NIC.
 	QPUnknown   // for a queue pair that never was
-	QPStale     // for a queue pair that was closed: late, and told to nobody (not a loss)
+	QPStale     // for a queue pair that was closed: late (not a loss)
 	QPPeer      // not from the other end of the queue pair, or not for our address
 	QPOpcode    // an operation that the queue pair does not take
 	QPSequence  // acknowledges what was not sent
@@ -230,7 +230,7 @@ func ParseReason(name string) (Reason, error) {
 
 // Loss reports whether a frame dropped for this reason was lost. Two kinds
 // are not, and healthy networks are full of both: control frames that did
-// their work, or came late for it, and frames that nobody behind it wanted, such as
+// their work, or came late for it, and frames without a receiver behind it, such as
 // multicast chatter of hosts and what a neighbour's flooding brings.
 func (r Reason) Loss() bool {
 	switch r {

@@ -157,7 +157,7 @@ type QPConfig struct {
 	CC     func(*cc.Env) cc.Algorithm
 	CCName string
 
-	// Writes sends messages as RDMA Writes in place of Sends: the first packet tells
+	// Writes sends messages as RDMA Writes in place of Sends: the first packet says
 	// how long its message is (RETH), to whoever looks on the way. Both ends have it
 	// or none, and agree where the bytes go: address and key are 0.
 	Writes bool
@@ -166,7 +166,7 @@ type QPConfig struct {
 	// the one before, and all below Class.
 	LowClasses []uint8
 
-	// NoECN makes data frames that are not ECN-capable: nobody marks them, neither
+	// NoECN makes data frames that are not ECN-capable: they are not marked, neither
 	// switches nor this host (MarkAbove). What opens a TCP connection is such
 	// (RFC 3168, section 6.1.1).
 	NoECN bool
@@ -186,7 +186,7 @@ type QPConfig struct {
 	Frames *FramesConfig
 
 	// Place takes the payload of each packet that is new; nil: it is counted and
-	// forgotten, as in virtual time.
+	// removed, as in virtual time.
 	Place Placer
 
 	// Segment paces bursts of this many payload bytes instead of frames, and

@@ -36,7 +36,7 @@ type Feature struct {
 	// in the document of a host, and in hosts of a scenario. nil: documents cannot
 	// turn the feature on.
 	Section func() Section
-	// Decode is the inverse of Call.Encode; nil: nobody calls the feature.
+	// Decode is the inverse of Call.Encode; nil: the feature has no calls.
 	Decode func(b []byte) (Call, error)
 
 	// Unimaged is why no image of a host that has the feature can be taken; empty: one can.
@@ -117,7 +117,7 @@ type Instance struct {
 	// frame.Never if nothing is. It may be called early. NIC.Arm has it called
 	// earlier than it said.
 	Advance func(now frame.Time) frame.Time
-	// Link is notified that the link went up or down.
+	// Link is called when the link went up or down.
 	Link func(now frame.Time, up bool)
 	// Read calls emit with what was counted, by the index in Feature.Counters.
 	Read func(emit func(counter int, value float64, labels ...string))

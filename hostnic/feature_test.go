@@ -19,7 +19,7 @@ type beat struct {
 	n        *NIC
 	c        beatConfig
 	next     frame.Time
-	heard    []frame.Time // departure and arrival of each
+	times    []frame.Time // departure and arrival of each
 	datagram int          // to its UDP port
 	arrived  int
 	links    []bool
@@ -49,7 +49,7 @@ func init() {
 			return Instance{State: b, Adopt: b.adopt, Receive: b.receive, Arrives: b.arrives, Departs: b.departs, Advance: b.advance,
 				Link: func(_ frame.Time, up bool) { b.links = append(b.links, up) },
 				Read: func(emit func(int, float64, ...string)) {
-					emit(0, float64(len(b.heard)/2))
+					emit(0, float64(len(b.times)/2))
 					emit(1, float64(b.arrived), "rx")
 				}}
 		}})
@@ -69,7 +69,7 @@ func (b *beat) adopt(options any) Stages {
 func (b *beat) receive(now frame.Time, v []frame.Ref) {
 	for _, r := range v {
 		if m := b.n.Arena().Meta(r); m.EtherType == beatType {
-			b.heard = append(b.heard, frame.Time(binary.BigEndian.Uint64(b.n.Arena().Bytes(r)[wire.EthernetLen:])), now)
+			b.times = append(b.times, frame.Time(binary.BigEndian.Uint64(b.n.Arena().Bytes(r)[wire.EthernetLen:])), now)
 		} else {
 			b.datagram++
 		}
@@ -115,20 +115,20 @@ func TestFeature(t *testing.T) {
 	must(t, p.a.SendMessage(0, qa, 1_000_000, 0))
 	p.run(95 * frame.Microsecond)
 	b := p.b.Feature("beat").(*beat)
-	if len(b.heard) != 20 {
-		t.Fatalf("%d beats came in 95 us at one in 10 us", len(b.heard)/2)
+	if len(b.times) != 20 {
+		t.Fatalf("%d beats came in 95 us at one in 10 us", len(b.times)/2)
 	}
-	for i := 0; i < len(b.heard); i += 2 {
+	for i := 0; i < len(b.times); i += 2 {
 		// Of 60 bytes, behind at most one frame of 1058, on a link of 100 Gb/s and 1 us.
 		due := frame.Time(i/2) * 10 * frame.Microsecond
-		if left, came := b.heard[i], b.heard[i+1]; left < due || left > due+85 || came-left < 1004 || came-left > 1005 {
+		if left, came := b.times[i], b.times[i+1]; left < due || left > due+85 || came-left < 1004 || came-left > 1005 {
 			t.Errorf("the beat of %d ns left at %d and came at %d", due, left, came)
 		}
 	}
 	if rx := p.b.Counts().RxFrames; uint64(b.arrived) != rx || rx < 1000 {
 		t.Errorf("it was shown %d of %d frames", b.arrived, rx)
 	}
-	if a := p.a.Feature("beat").(*beat); a.arrived != 0 || len(a.heard) != 0 {
+	if a := p.a.Feature("beat").(*beat); a.arrived != 0 || len(a.times) != 0 {
 		t.Errorf("who did not ask to be shown frames was shown %d", a.arrived)
 	}
 	var read []string
@@ -143,14 +143,14 @@ func TestFeature(t *testing.T) {
 	c := p.a.Config()
 	c.Options = nil
 	must(t, p.a.Reconfigure(p.now, &c))
-	k := len(b.heard)
+	k := len(b.times)
 	p.run(200 * frame.Microsecond)
-	if len(b.heard) > k {
+	if len(b.times) > k {
 		t.Error("it beats without options")
 	}
 	p.a.SetLink(p.now, 0, false)
 	if a := p.a.Feature("beat").(*beat); !slices.Equal(a.links, []bool{true, false}[2-len(a.links):]) || len(a.links) == 0 {
-		t.Errorf("of the link it was told %v", a.links)
+		t.Errorf("Link was called with %v", a.links)
 	}
 	p.drained()
 }
@@ -181,9 +181,9 @@ func TestTakes(t *testing.T) {
 		{datagramTo(testMAC(5), [4]byte{10, 0, 0, 1}, beatPort), false},
 	} {
 		b := p.a.Feature("beat").(*beat)
-		before, drops := len(b.heard)/2+b.datagram, sum(p.a.Counts().Drops[:])
+		before, drops := len(b.times)/2+b.datagram, sum(p.a.Counts().Drops[:])
 		p.inject(c.b)
-		if got := len(b.heard)/2+b.datagram > before; got != c.ours || sum(p.a.Counts().Drops[:])-drops != map[bool]uint64{true: 0, false: 1}[c.ours] {
+		if got := len(b.times)/2+b.datagram > before; got != c.ours || sum(p.a.Counts().Drops[:])-drops != map[bool]uint64{true: 0, false: 1}[c.ours] {
 			t.Errorf("%x: taken %v, dropped %d", c.b[:42], got, sum(p.a.Counts().Drops[:])-drops)
 		}
 	}

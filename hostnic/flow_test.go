@@ -27,7 +27,7 @@ func (p *pair) pauseClass(enable uint8, quanta uint16) {
 
 // A pause stops the class with the next frame, other classes go on, and the
 // end of the pause, by XON or by itself, sets it free at once.
-func TestPFCIsObeyed(t *testing.T) {
+func TestPFCIsHonoured(t *testing.T) {
 	p := newPair(t, func(_ int, c *Config) { c.PFC, c.PFCClasses = true, 1<<3|1<<4 })
 	var sent [8][]frame.Time
 	p.seen = func(from int, m *frame.Meta, _ []byte) {

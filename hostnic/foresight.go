@@ -7,7 +7,7 @@ import (
 )
 
 // What frames that are on their way will end. An engine that steps nodes side by
-// side must know when somebody else has to hear of a completion; see sim.Foresight,
+// side must know when a completion has to be reported to the other side; see sim.Foresight,
 // which NIC implements for message services of hosts that take data as it comes.
 
 // foresight is what the frames were that arrive next.

@@ -11,15 +11,15 @@ import (
 	wt "gswitch/wire/wiretest"
 )
 
-// introduce tells both ends which UDP port the other one's frames come from, as
+// introduce gives both ends the UDP port that the other one's frames come from, as
 // connection managers do.
 func (p *pair) introduce(qa, qb uint32) {
 	p.a.SetRemotePort(qa, p.b.SourcePort(qb))
 	p.b.SetRemotePort(qb, p.a.SourcePort(qa))
 }
 
-// newStrangersPair is two hosts on real frames whose numbers are those of daemons.
-func newStrangersPair(t *testing.T) *pair {
+// newForgedPair is two hosts on real frames whose numbers are those of daemons.
+func newForgedPair(t *testing.T) *pair {
 	return newPairOn(t, newRig(t, 4096, 2048), func(_ int, c *Config) {
 		c.RandomNumbers, c.MaxQPs, c.Virtual, c.CNP.Frames, c.Rate = true, 1024, false, true, 10e9
 	})
@@ -52,7 +52,7 @@ func (p *pair) viewA(qa uint32) QPView {
 // drop. Who does see the flow slows it to the least rate, at which it goes on, and from
 // which it recovers when the notifications end.
 func TestForgedCNPs(t *testing.T) {
-	p := newStrangersPair(t)
+	p := newForgedPair(t)
 	var ports []uint16
 	var numbers []uint32
 	for range 20 {
@@ -112,7 +112,7 @@ func TestForgedCNPs(t *testing.T) {
 
 // The same with messages of congestion points, by quantized feedback.
 func TestForgedFeedback(t *testing.T) {
-	p := newStrangersPair(t)
+	p := newForgedPair(t)
 	var ports []uint16
 	for range 20 {
 		own, _ := p.connect(nil)
@@ -210,7 +210,7 @@ func TestForgedEchoes(t *testing.T) {
 	}
 }
 
-// Numbers of queue pairs, and which port their frames come from, tell nothing of the
+// Numbers of queue pairs, and which port their frames come from, reveal nothing of the
 // next ones. All numbers of a place come once before one comes again, so that late
 // frames find nobody.
 func TestNumbersAreNotGuessed(t *testing.T) {

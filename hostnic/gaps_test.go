@@ -7,7 +7,7 @@ import (
 	"gswitch/wire"
 )
 
-// grade tells host a the stages of two classes.
+// grade sends host a the stages of two classes.
 func (p *pair) grade(stage3, stage4 uint16) {
 	f := wire.PFCFields{Src: testMAC(9), Enable: 1<<3 | 1<<4}
 	f.Quanta[3], f.Quanta[4] = stage3, stage4
@@ -16,10 +16,10 @@ func (p *pair) grade(stage3, stage4 uint16) {
 	p.inject(b)
 }
 
-// TestStagesAreObeyed: in stage k the frames of a class keep to the rate of the
+// TestStagesAreFollowed: in stage k the frames of a class keep to the rate of the
 // link divided by 2^k, other classes take what is left, and a change counts at
 // once.
-func TestStagesAreObeyed(t *testing.T) {
+func TestStagesAreFollowed(t *testing.T) {
 	p := newPair(t, func(_ int, c *Config) { c.PFC, c.PFCClasses, c.PFCStages, c.AckClass = true, 1<<3|1<<4, 15, 7 })
 	var sent [8][]frame.Time
 	var span frame.Time

@@ -47,7 +47,7 @@ func (c *QPConfig) validateLow(n *NIC) error {
 			return fmt.Errorf("nic %s: class %d of level %d of the second loop is not below %d, the one before", n.cfg.Name, class, i+1, above)
 		}
 		if n.cfg.PFC && n.cfg.PFCClasses>>class&1 != 0 {
-			return fmt.Errorf("nic %s: class %d of level %d of the second loop is lossless: its pauses would come from what must harm nobody; take it out of the classes of flow control", n.cfg.Name, class, i+1)
+			return fmt.Errorf("nic %s: class %d of level %d of the second loop is lossless: its pauses would come from packets that must not harm others; take it out of the classes of flow control", n.cfg.Name, class, i+1)
 		}
 		above = class
 	}

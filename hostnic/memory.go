@@ -45,7 +45,7 @@ const maxRegions = 1 << 20
 
 // Register makes data a region under the addresses from base on and returns the
 // key by which it is named here. No remote end reaches it by that: NIC.Grant makes
-// R_keys. The bytes stay the caller's to read; what is written and when is told by
+// R_keys. The bytes stay the caller's to read; what is written and when is reported by
 // completions.
 func (m *Memory) Register(base uint64, data []byte, access Access) (rkey uint32, err error) {
 	return m.register(region{base: base, size: uint64(len(data)), access: access, data: data})

@@ -2,7 +2,7 @@ package hostnic
 
 import "testing"
 
-// Keys tell nothing of each other: who has one is not nearer to the next, in the
+// Keys reveal nothing of each other: who has one is not nearer to the next, in the
 // same process or in another one.
 func TestKeysAreNotGuessed(t *testing.T) {
 	var keys [2][]uint32

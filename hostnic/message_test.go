@@ -8,7 +8,7 @@ import (
 )
 
 // A message crosses a cable in the time that its bytes take, and both ends
-// tell so.
+// show it.
 func TestMessageCrossesTwoNICs(t *testing.T) {
 	p := newPair(t, nil)
 	qa, _ := p.connect(nil)

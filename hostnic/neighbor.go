@@ -21,15 +21,15 @@ type neighbor struct {
 // Times of neighbours: a request each second while there is no answer, three
 // of them (RFC 4861 10: RETRANS_TIMER, MAX_MULTICAST_SOLICIT); what is known
 // is confirmed after half a minute (REACHABLE_TIME). One that did not answer is
-// forgotten after the same time, and may be asked for again.
+// removed after the same time, and may be asked for again.
 const (
 	neighborRetry   = frame.Second
 	neighborTries   = 3
 	neighborConfirm = 30 * frame.Second
 	maxNeighbors    = 1024
-	// maxStrangers bounds those that only asked: stations, or who takes their names,
+	// maxUnsolicited bounds those that only asked: stations, or who takes their names,
 	// do not keep the host from finding those that it needs.
-	maxStrangers = maxNeighbors / 2
+	maxUnsolicited = maxNeighbors / 2
 )
 
 // Neighbors returns how many neighbours are known or asked for, and how many
@@ -52,7 +52,7 @@ func (s *stack) find(a netip.Addr) *neighbor {
 
 // Resolve returns the MAC address of the next hop to an address. ok is false
 // while the neighbour is being asked: the caller comes back. It returns an
-// error if the address cannot be reached or nobody answers.
+// error if the address cannot be reached or does not answer.
 func (n *NIC) Resolve(now frame.Time, to netip.Addr) (mac wire.MAC, ok bool, err error) {
 	hop, err := n.NextHop(to)
 	if err != nil {
@@ -70,7 +70,7 @@ func (n *NIC) Resolve(now frame.Time, to netip.Addr) (mac wire.MAC, ok bool, err
 	}
 	if !nb.ours {
 		nb.ours = true
-		s.strangers--
+		s.unsolicited--
 	}
 	switch {
 	case nb.known:
@@ -86,7 +86,7 @@ func (n *NIC) Resolve(now frame.Time, to netip.Addr) (mac wire.MAC, ok bool, err
 }
 
 // learn takes note of the MAC address of a neighbour. create makes an entry
-// for one that was not asked for: it is about to talk to us.
+// for one that was not asked for: it is about to send to us.
 func (n *NIC) learn(now frame.Time, a netip.Addr, mac wire.MAC, create bool) {
 	s := n.stack
 	if mac.IsZero() || mac.IsMulticast() || a == n.cfg.Addr || !s.prefix.Contains(a) {
@@ -97,11 +97,11 @@ func (n *NIC) learn(now frame.Time, a netip.Addr, mac wire.MAC, create bool) {
 		if !create {
 			return
 		}
-		if s.strangers >= maxStrangers || len(s.neighbors) >= maxNeighbors {
-			s.count.StrangersRefused++
+		if s.unsolicited >= maxUnsolicited || len(s.neighbors) >= maxNeighbors {
+			s.count.UnsolicitedRefused++
 			return
 		}
-		s.strangers++
+		s.unsolicited++
 		s.neighbors = append(s.neighbors, neighbor{addr: a})
 		nb = &s.neighbors[len(s.neighbors)-1]
 	}
@@ -109,7 +109,7 @@ func (n *NIC) learn(now frame.Time, a netip.Addr, mac wire.MAC, create bool) {
 	s.due = min(s.due, nb.due)
 }
 
-// advance asks again, confirms and forgets.
+// advance repeats requests, confirms and removes neighbours.
 func (s *stack) advance(now frame.Time, n *NIC) {
 	if now < s.due {
 		return
@@ -120,7 +120,7 @@ func (s *stack) advance(now frame.Time, n *NIC) {
 		if nb.due <= now {
 			if nb.tries > neighborTries {
 				if !nb.ours {
-					s.strangers--
+					s.unsolicited--
 				}
 				last := len(s.neighbors) - 1
 				s.neighbors[i] = s.neighbors[last]
@@ -242,7 +242,7 @@ func (n *NIC) discovery(now frame.Time, r frame.Ref, b []byte, ip wire.IPv6, msg
 	}
 	if ours {
 		flags, dst, peer := wire.NDSolicited|wire.NDOverride, ip.Src(), wire.Ethernet(b).Src()
-		if source.IsUnspecified() { // a probe for duplicates: all nodes hear the answer
+		if source.IsUnspecified() { // a probe for duplicates: all nodes get the answer
 			flags, dst, peer = wire.NDOverride, [16]byte{0: 0xff, 1: 2, 15: 1}, wire.MAC{0x33, 0x33, 0, 0, 0, 1}
 		}
 		n.stack.count.NDAnswered++

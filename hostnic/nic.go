@@ -37,7 +37,7 @@ type NIC struct {
 	lead       frame.Time // by how much it is ahead of the NIC's own
 	touched    bool
 	lastWake   frame.Time // what PortWake last said, Never since the last Transmit
-	paused     uint8      // classes that may not be sent: the neighbour pauses them, or they rest
+	paused     uint8      // classes that may not be sent: the neighbour pauses them, or they are held back
 	gaps       stageGaps  // classes that the neighbour slows
 	control    frame.FIFO // flow control frames
 	plain      frame.FIFO // frames without a queue pair that take turns with data

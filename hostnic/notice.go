@@ -74,7 +74,7 @@ type notices struct {
 }
 
 // notice takes in a notice, and reports false if the frame is none: another
-// ICMP message, or one for somebody else. What distinguishes it from a forged one is the
+// ICMP message, or one for another receiver. What distinguishes it from a forged one is the
 // frame that it quotes: of an open queue pair, from our address to its peer's.
 func (n *NIC) notice(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) bool {
 	const wrong = frame.HasTunnel | frame.IsFragment | frame.IsMulticast | frame.Chained | frame.Truncated

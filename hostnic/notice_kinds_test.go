@@ -61,7 +61,7 @@ func TestNoticesOfEachKind(t *testing.T) {
 	p.drained()
 }
 
-// Senders that obey quantized feedback keep the queue about its set point and
+// Senders that react to quantized feedback keep the queue about its set point and
 // the link busy (IEEE 802.1Qau, clause 30).
 func TestQuantizedFeedbackSettles(t *testing.T) {
 	s := newStar(t, 5, func(i int, c *Config) { c.Rate = 10e9 }, func(c *vswitch.Config) {

@@ -103,7 +103,7 @@ func TestSimilarLinksBehaveAlike(t *testing.T) {
 	}
 }
 
-// Where the point that a flow obeys is gone, the flow finds the line rate again
+// Where the point that a flow follows is gone, the flow finds the line rate again
 // by itself: doublings of its rate, and one time of recovery more until the
 // first (section 3.3.3).
 func TestPointIsGone(t *testing.T) {
@@ -146,7 +146,7 @@ func TestPointIsGone(t *testing.T) {
 }
 
 // A notice counts only if it is whole and quotes a frame of an open queue pair
-// that obeys.
+// that reacts.
 func TestForgedNotices(t *testing.T) {
 	p := newPair(t, nil)
 	qa, qb := p.connect(func(c *QPConfig) { c.CC, c.SrcPort = factory(t, "rocc", nil), 50000 })
@@ -177,7 +177,7 @@ func TestForgedNotices(t *testing.T) {
 		{"not to the peer", build(notice.Type4, quote("10.0.0.1", "10.0.0.3", 50000, 4791, qb), nil), 0, 1},
 		{"not RoCEv2", build(notice.Type4, quote("10.0.0.1", "10.0.0.2", 50000, 53, qb), nil), 0, 1},
 		{"no such flow", build(notice.Type4, quote("10.0.0.1", "10.0.0.2", 50002, 4791, qb), nil), 0, 1},
-		{"one that does not obey", build(notice.Type4, quote("10.0.0.1", "10.0.0.2", 50001, 4791, other), nil), 0, 1},
+		{"one that does not react", build(notice.Type4, quote("10.0.0.1", "10.0.0.2", 50001, 4791, other), nil), 0, 1},
 		{"cut", build(notice.Type4, good[:30], nil), 0, 1},
 		{"options", build(notice.Type4, append([]byte{0x46}, good[1:]...), nil), 0, 1},
 		{"damaged", func() []byte { b := build(notice.Type4, good, nil); b[len(b)-1] ^= 1; return b }(), 0, 1},
@@ -201,7 +201,7 @@ func TestForgedNotices(t *testing.T) {
 	before := p.a.Counts().NoticesUnknown
 	p.a.Receive(p.now, 0, v1[:])
 	if p.a.Counts().NoticesUnknown != before+1 {
-		t.Error("a closed queue pair obeys")
+		t.Error("a closed queue pair reacts")
 	}
 	p.drained()
 }
@@ -212,15 +212,15 @@ type watchedCC struct{ cc.Algorithm }
 func (w watchedCC) Unwrap() cc.Algorithm { return w.Algorithm }
 
 // Queue pairs that share addresses and ports are one flow to a switch, of which
-// it quotes one frame: all of them hear.
+// it quotes one frame: all of them are notified.
 func TestNoticesReachAllOfAFlow(t *testing.T) {
 	p := newPair(t, nil)
-	obey := func(port uint16) func(c *QPConfig) {
+	reacts := func(port uint16) func(c *QPConfig) {
 		return func(c *QPConfig) { c.CC, c.SrcPort = factory(t, "rocc", nil), port }
 	}
-	a, ra := p.connect(obey(50001))
-	b, _ := p.connect(obey(50001))
-	c, _ := p.connect(obey(50001 ^ 0x0101)) // of the same bucket
+	a, ra := p.connect(reacts(50001))
+	b, _ := p.connect(reacts(50001))
+	c, _ := p.connect(reacts(50001 ^ 0x0101)) // of the same bucket
 	quote := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(50001, 4791), wt.BTH(wire.RCSendMiddle, ra, 9))[14 : 14+20+8+12]
 	n := rocc.Notice{Port: 1, Switch: 2, Fair: 100, Unit: 10_000_000, Sequence: 1}
 	msg := make([]byte, rocc.NoticeLen+len(quote))

@@ -65,7 +65,7 @@ func (p *pacer) more(n uint32, whole bool) {
 	p.plan(whole)
 }
 
-// lapsed looks at a lazy departure that is due: if the rate fell since it was
+// lapsed looks at a deferred departure that is due: if the rate fell since it was
 // planned it is planned anew. It reports whether it is still due at t.
 func (p *pacer) lapsed(t frame.Time, whole bool) bool {
 	if !p.lazy || p.rate >= p.planned {

@@ -32,7 +32,7 @@ func (p *pair) lateRun(until frame.Time, begin func()) {
 }
 
 // A paced flow that a late worker held up makes up for it, whatever else
-// happens in the loop that comes late: it sends as much as it is told as long as
+// happens in the loop that comes late: it sends as much as its pace allows as long as
 // the worker is not later than Burst, and no frame departs before its pace.
 func TestLatePaceCatchesUp(t *testing.T) {
 	const given, burst = 25e9, 20 * frame.Microsecond
@@ -60,7 +60,7 @@ func TestLatePaceCatchesUp(t *testing.T) {
 				})
 				bytes, span := float64(len(*v)-1)*1058*8, float64((*v)[len(*v)-1]-(*v)[0])
 				if kept := bytes / span / given * 1e9; kept < gap/float64(gap+c.slack) || kept > 1.0001 {
-					t.Errorf("%.4f of what is told is sent", kept)
+					t.Errorf("%.4f of the pace is sent", kept)
 				}
 				for i := range (*v)[1:] {
 					if d := (*v)[i+1] - (*v)[i]; d < gap || d > gap+c.slack {

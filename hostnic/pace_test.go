@@ -329,7 +329,7 @@ func TestWithoutChunks(t *testing.T) {
 		all = append(all, r)
 	}
 	p.b.SetLink(p.now, 0, false)
-	p.b.SetLink(p.now, 0, true) // tells anew, and cannot
+	p.b.SetLink(p.now, 0, true) // sends anew, and cannot
 	if w := p.b.TimerWake(p.now); w <= p.now {
 		t.Fatal("the timer spins")
 	}

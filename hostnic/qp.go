@@ -300,7 +300,7 @@ func (n *NIC) SetRemotePort(qpn uint32, port uint16) {
 	}
 }
 
-// CloseQP ends a queue pair. What was not acknowledged is told as flushed;
+// CloseQP ends a queue pair. What was not acknowledged is completed as flushed;
 // frames that still arrive for it are counted as stale.
 func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
 	q, why := n.lookup(qpn)

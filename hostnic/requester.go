@@ -187,7 +187,7 @@ func (r *requester) issue() *work {
 	return w
 }
 
-// payloadOf returns the payload of the last packet of the request.
+// lastLen returns the bytes of payload in the last packet of the request.
 func (r *requester) lastLen(w *work) uint32 {
 	if w.Verb.answers() {
 		return 0
@@ -264,7 +264,7 @@ func (r *requester) checkResponse(p *packet) bool {
 	return o.family == readResponse && o.first == (offset == 0) && o.last == (p.seq+1 == w.rEnd) && p.size == size
 }
 
-// placeOrdinary puts a response packet, which was checked and is new, into memory.
+// place puts a response packet, which was checked and is new, into memory.
 func (r *requester) place(p *packet) {
 	w, offset, _ := r.expects(p.seq)
 	switch {

@@ -151,7 +151,7 @@ func TestAtomicsAndReadsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// A Send without a buffer: the one in order is notified that the receiver is not
+// A Send without a buffer: the one in order gets a NAK that the receiver is not
 // ready, the one out of order is dropped without a word and succeeds later.
 func TestReceiverNotReady(t *testing.T) {
 	d := newDesk(t, transport.IRN, nil)

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// Secret makes numbers that who does not know its seed cannot tell from random
+// Secret makes numbers that who does not know its seed cannot distinguish from random
 // ones, whatever others of them it has seen. (frame.Rand is fast, and its next
 // numbers can be computed from some before.)
 type Secret [sha256.Size]byte

@@ -19,7 +19,7 @@ type service struct {
 	// connect and close follow the connection; nil: nothing is to be done.
 	connect func(n *NIC, q *queuePair)
 	close   func(n *NIC, now frame.Time, q *queuePair)
-	// exhausted is notified of a timeout and reports whether it ended the connection;
+	// exhausted takes a timeout and reports whether it ended the connection;
 	// nil: none does.
 	exhausted func(n *NIC, now frame.Time, q *queuePair) bool
 }

@@ -82,7 +82,7 @@ func TestCNPInterval(t *testing.T) {
 	if s := p.b.Counts(); s.CNPsSent != 8 || s.BECNs != 0 || s.CEMarked != 2000 {
 		t.Errorf("%d sent for %d marks, %d BECNs", s.CNPsSent, s.CEMarked, s.BECNs)
 	}
-	// Without frames each acknowledgement of a marked frame tells.
+	// Without frames each acknowledgement of a marked frame echoes it.
 	p2 := newPair(t, nil)
 	p2.lose = p.lose
 	qa, _ := p2.connect(nil)

@@ -48,7 +48,7 @@ func TestSourceMarks(t *testing.T) {
 		t.Fatalf("class 7: %+v", sent[7])
 	}
 	if p.a.Counts().SelfMarked != 33 || p.b.Counts().CEMarked != 33 || p.b.Counts().BECNs != 33 {
-		t.Errorf("%d marked, %d arrived, %d told", p.a.Counts().SelfMarked, p.b.Counts().CEMarked, p.b.Counts().BECNs)
+		t.Errorf("%d marked, %d arrived, %d echoed", p.a.Counts().SelfMarked, p.b.Counts().CEMarked, p.b.Counts().BECNs)
 	}
 	for c := range p.a.classes {
 		if w := p.a.classes[c].waits; w != 0 {

@@ -42,22 +42,22 @@ func (c *StackConfig) validate(n *Config) error {
 // stack is what a NIC has for StackConfig. None of it is touched by frames of
 // queue pairs.
 type stack struct {
-	cfg       StackConfig
-	prefix    netip.Prefix
-	neighbors []neighbor
-	strangers int        // of them, that are not ours
-	due       frame.Time // next timer of a neighbour
-	inbox     [inboxLen]Datagram
-	head, len int
-	ipID      uint16
-	count     StackCounts
+	cfg         StackConfig
+	prefix      netip.Prefix
+	neighbors   []neighbor
+	unsolicited int        // of them, that are not ours
+	due         frame.Time // next timer of a neighbour
+	inbox       [inboxLen]Datagram
+	head, len   int
+	ipID        uint16
+	count       StackCounts
 }
 
 // StackCounts is what the stack counted.
 type StackCounts struct {
 	ARPAnswered, NDAnswered, EchoAnswered uint64
 	Asked                                 uint64 // requests for the MAC address of a neighbour
-	StrangersRefused                      uint64 // stations that asked and were not kept as neighbours, since many others had asked
+	UnsolicitedRefused                    uint64 // stations that asked and were not kept as neighbours, since many others had asked
 	DatagramsSent, DatagramsReceived      uint64
 }
 

@@ -51,7 +51,7 @@ func TestDatagrams(t *testing.T) {
 		g, n := stackPair(t, v6)
 		to := n[1].cfg.Addr
 		if err := n[0].SendDatagram(g.now, to, 18515, []byte("hello")); err != ErrUnresolved {
-			t.Fatalf("first datagram to a stranger: %v", err)
+			t.Fatalf("first datagram to an unknown host: %v", err)
 		}
 		g.run(g.now + frame.Millisecond)
 		must(t, n[0].SendDatagram(g.now, to, 18515, []byte("hello")))
@@ -210,7 +210,7 @@ func FuzzStack(f *testing.F) {
 
 // Stations without end that ask for the host's address, or one that takes their names,
 // leave room for the neighbours that the host needs.
-func TestStrangersLeaveRoom(t *testing.T) {
+func TestUnsolicitedNeighboursLeaveRoom(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		g, n := stackPairOf(t, v6, 16)
 		for i := range 3 * maxNeighbors {
@@ -227,8 +227,8 @@ func TestStrangersLeaveRoom(t *testing.T) {
 				g.run(g.now + frame.Millisecond)
 			}
 		}
-		if known, _ := n[0].Neighbors(); known != maxStrangers || n[0].Stack().StrangersRefused != 3*maxNeighbors-maxStrangers {
-			t.Errorf("IPv6 %v: %d neighbours, %d refused", v6, known, n[0].Stack().StrangersRefused)
+		if known, _ := n[0].Neighbors(); known != maxUnsolicited || n[0].Stack().UnsolicitedRefused != 3*maxNeighbors-maxUnsolicited {
+			t.Errorf("IPv6 %v: %d neighbours, %d refused", v6, known, n[0].Stack().UnsolicitedRefused)
 		}
 		found := func() bool {
 			_, ok, err := n[0].Resolve(g.now, n[1].cfg.Addr)
@@ -241,8 +241,8 @@ func TestStrangersLeaveRoom(t *testing.T) {
 		}
 		// They are asked whether they are there, and forgotten.
 		g.run(g.now + 2*neighborConfirm + 5*neighborRetry)
-		if known, _ := n[0].Neighbors(); known != 1 || n[0].stack.strangers != 0 {
-			t.Errorf("IPv6 %v: %d neighbours are left, %d strangers", v6, known, n[0].stack.strangers)
+		if known, _ := n[0].Neighbors(); known != 1 || n[0].stack.unsolicited != 0 {
+			t.Errorf("IPv6 %v: %d neighbours are left, %d unsolicited", v6, known, n[0].stack.unsolicited)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (n *NIC) makeTemplates(q *queuePair, cfg *QPConfig) {
 	src := cfg.SrcPort
 	if src == 0 { // the dynamic ports (RFC 6335), as RoCEv2 stacks use them for entropy
 		src = 0xc000 | uint16(q.qpn*0x9e37>>2)&0x3fff
-		if n.cfg.RandomNumbers { // what others must quote to be believed
+		if n.cfg.RandomNumbers { // what others must quote to be accepted
 			src = 0xc000 | uint16(n.ports.Of(uint64(q.qpn)))&0x3fff
 		}
 	}
@@ -82,7 +82,7 @@ func (n *NIC) makeTemplates(q *queuePair, cfg *QPConfig) {
 	data := headers(&q.data, eth, from, cfg.RemoteAddr, src, q.codec.Mode().Port(), tos)
 	q.codec.Init(q.data.b[data:])
 	q.data.setBTH(data+q.intLen, pkey)
-	// Acknowledgements are not ECN-capable: nobody reads their marks.
+	// Acknowledgements are not ECN-capable: their marks are not read.
 	q.reply.setBTH(headers(&q.reply, eth, from, cfg.RemoteAddr, src, wire.RoCEv2Port, n.cfg.DSCP[q.ackClass]<<2), pkey)
 }
 

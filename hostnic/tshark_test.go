@@ -17,9 +17,9 @@ import (
 	"gswitch/wire"
 )
 
-// talk lets two NICs of real frames talk, with a loss and a congestion mark,
+// capturedTransfer sends between two NICs of real frames, with a loss and a congestion mark,
 // and returns what crossed the cable, over IPv4 or IPv6.
-func talk(t *testing.T, v6 bool, mode *transport.Kind, telem inband.Mode) (frames [][]byte, sent, got []byte) {
+func capturedTransfer(t *testing.T, v6 bool, mode *transport.Kind, telem inband.Mode) (frames [][]byte, sent, got []byte) {
 	g := newRig(t, 256, 2048)
 	p := newPairOn(t, g, func(i int, c *Config) {
 		c.Virtual, c.CNP.Frames, c.PFC, c.PFCClasses = false, true, true, 8
@@ -72,7 +72,7 @@ func TestRealBytes(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		for _, mode := range []*transport.Kind{transport.GoBackN, transport.IRN, transport.IRNGoBackN, transport.IRNNoSACK, transport.TCP} {
 			for _, telem := range []inband.Mode{inband.None, inband.HPCC, inband.INTMD} {
-				_, sent, got := talk(t, v6, mode, telem)
+				_, sent, got := capturedTransfer(t, v6, mode, telem)
 				if !bytes.Equal(sent, got) {
 					t.Errorf("IPv6 %v, %v, telemetry %v: bytes differ", v6, mode, telem)
 				}
@@ -105,7 +105,7 @@ func TestTsharkDissects(t *testing.T) {
 	var frames [][]byte
 	for _, v6 := range []bool{false, true} {
 		for _, mode := range []*transport.Kind{transport.GoBackN, transport.IRN} {
-			f, _, _ := talk(t, v6, mode, inband.None)
+			f, _, _ := capturedTransfer(t, v6, mode, inband.None)
 			frames = append(frames, f...)
 		}
 	}

@@ -32,7 +32,7 @@ func TestNotReadyGoesBack(t *testing.T) {
 			t.Fatalf("%v: %s", mode, words(take(x.a)))
 		}
 		if rnrs < 3 || rnrs > 5 {
-			t.Errorf("%v: told %d times in 100 us, want one each 20 us and a round trip", mode, rnrs)
+			t.Errorf("%v: an RNR NAK %d times in 100 us, want one each 20 us and a round trip", mode, rnrs)
 		}
 		x.recv(5, box)
 		x.run(frame.Millisecond)
@@ -58,7 +58,7 @@ func TestNotReadyTooOften(t *testing.T) {
 }
 
 // A refused access ends the connection: what came before is done, the culprit
-// is told, the rest is flushed, and what is posted later as well.
+// is reported, the rest is flushed, and what is posted later as well.
 func TestRefusedAccess(t *testing.T) {
 	for _, mode := range verbsModes {
 		x := newVerbsPair(t, mode, nil)
@@ -289,7 +289,7 @@ func TestStaleRefusals(t *testing.T) {
 }
 
 // The requester's notifications of congestion slow the responses down.
-func TestResponsesObeyCongestionControl(t *testing.T) {
+func TestResponsesFollowCongestionControl(t *testing.T) {
 	p := newPair(t, func(_ int, c *Config) { c.CNP.Frames = true })
 	qa, qb := p.connect(func(c *QPConfig) {
 		c.Transport, c.Verbs = verbsTransport(transport.IRN), &VerbsConfig{}

@@ -72,7 +72,7 @@ func (x *verbsPair) recv(id uint64, buf []byte) {
 	must(x.t, x.b.PostRecv(x.now, x.qb, RecvRequest{ID: id, Local: buf}))
 }
 
-// words tells completions in short.
+// words writes completions in short.
 func words(v []Completion) (s string) {
 	for i, c := range v {
 		if i > 0 {
@@ -155,7 +155,7 @@ func TestOperations(t *testing.T) {
 
 // Over a cable that loses, reorders and duplicates, the memory at the end is
 // what the operations say, every one completes exactly once and in order, and
-// no message is told before its bytes are there.
+// no message is reported before its bytes are there.
 func TestOperationsOverABadCable(t *testing.T) {
 	for _, mode := range verbsModes {
 		for seed := uint64(1); seed <= 6; seed++ {

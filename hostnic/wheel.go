@@ -11,7 +11,7 @@ import (
 // it at most once. A timer stands at the level of the highest 6-bit digit in
 // which its instant differs from the wheel's own, in the slot of that digit:
 // so everything at a level is due before anything above it, and the next slot
-// is found by counting zeros. A slot remembers its earliest instant and is
+// is found by counting zeros. A slot keeps its earliest instant and is
 // redistributed to the levels below when that comes; each timer moves down at
 // most once per level, whatever their number.
 type wheel struct {

@@ -9,7 +9,7 @@ import (
 	"gswitch/wire"
 )
 
-// Messages as RDMA Writes tell in their first packet, and there alone, how long they
+// Messages as RDMA Writes say in their first packet, and there alone, how long they
 // are, and arrive whole under loss, also with lengths of another simulator.
 func TestMessagesAsWrites(t *testing.T) {
 	for _, sizes := range []Sizes{{}, {Data: 42, Ack: 54}} {
@@ -53,7 +53,7 @@ func TestMessagesAsWrites(t *testing.T) {
 			}
 			for i, n := range lengths {
 				if rx[i].Bytes != n || announced[uint32(n)] == 0 {
-					t.Fatalf("%v: a message of %d bytes: %+v, told %d times", mode, n, rx[i], announced[uint32(n)])
+					t.Fatalf("%v: a message of %d bytes: %+v, announced %d times", mode, n, rx[i], announced[uint32(n)])
 				}
 			}
 			if len(announced) != len(lengths) || frames == 0 {

@@ -1,6 +1,6 @@
 package inband
 
-// RateTable tells the rate of an egress port where the format does not carry
+// RateTable has the rate of an egress port where the format does not carry
 // it. It is filled before use and only read then. The zero pointer is an empty
 // table.
 type RateTable struct {

@@ -50,14 +50,14 @@ const (
 type Unit struct {
 	Src           wire.MAC
 	Chassis, Port ID
-	TTL           uint16 // seconds for which this holds; 0: the sender takes leave
+	TTL           uint16 // seconds for which this holds; 0: shutdown
 
-	PortDescription, Name, Description []byte // nil: not told
+	PortDescription, Name, Description []byte // nil: not sent
 
 	HasCapabilities       bool
 	Capabilities, Enabled Capabilities
 
-	Management ID     // Kind 0: not told
+	Management ID     // Kind 0: not sent
 	Numbering  uint8  // what Interface counts, such as NoNumber
 	Interface  uint32 // of the management address
 }

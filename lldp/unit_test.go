@@ -30,7 +30,7 @@ func unhex(s string) []byte {
 	return b
 }
 
-func told() Unit {
+func sample() Unit {
 	mac := wire.MAC{2, 0, 0, 0, 0, 1}
 	return Unit{Src: mac, Chassis: ID{ChassisMAC, mac[:]}, Port: ID{PortName, []byte("p10")}, TTL: 121,
 		PortDescription: []byte("s1/p1"), Name: []byte("s1"), Description: []byte("gsw"),
@@ -39,7 +39,7 @@ func told() Unit {
 
 // What is written is what the standard says, and is read as it was meant.
 func TestVector(t *testing.T) {
-	want := told()
+	want := sample()
 	b := make([]byte, 256)
 	n := want.Encode(b)
 	if !reflect.DeepEqual(b[:n], vector) {
@@ -67,7 +67,7 @@ func TestTooLong(t *testing.T) {
 		func(u *Unit) { u.Chassis.Value = long }, func(u *Unit) { u.Port.Value = nil }, func(u *Unit) { u.Name = long },
 		func(u *Unit) { u.Management.Value = long[:maxAddress+1] },
 	} {
-		u := told()
+		u := sample()
 		if change(&u); u.Encode(make([]byte, 2000)) != 0 {
 			t.Errorf("case %d is written", i)
 		}

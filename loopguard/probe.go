@@ -10,11 +10,11 @@ import (
 )
 
 // EtherType is that of probes, of Ethernet's Configuration Testing Protocol (Ethernet V2.0 section 8). They are replies
-// of it, which stations take and nobody answers; a text says whose.
+// of it, which stations take and do not answer; a text names the owner.
 const EtherType uint16 = 0x9000
 
 // Group is the address of probes, a locally administered one that bridges flood: a loop may go through bridges that
-// know nothing of this.
+// do not implement this.
 var Group = wire.MAC{0x03, 0x67, 0x73, 0x77, 0x00, 0x01}
 
 // The body of a probe after the EtherType: skip count 2 bytes, function 2 (reply), receipt number 2, text 4, switch 8,
@@ -48,7 +48,7 @@ func NewKey(secret uint64, mac wire.MAC) Key {
 // Phase is a number that depends on the key, by which switches that begin together send apart.
 func (k *Key) Phase() uint8 { return uint8(k.id) }
 
-// Probe is what a switch says to itself.
+// Probe is the contents of a probe.
 type Probe struct {
 	Port uint16     // by which it left
 	Sent frame.Time // when, on the clock of the switch
@@ -73,7 +73,7 @@ func (k *Key) Encode(b []byte, src wire.MAC, p Probe) int {
 }
 
 // Claims reports whether the body of a frame, after its EtherType, says that it is a probe of this switch. Whether it
-// is one, Decode tells.
+// is one, Decode reports.
 func (k *Key) Claims(body []byte) bool {
 	return len(body) >= bodyLen && string(body[:idAt]) == head && binary.BigEndian.Uint64(body[idAt:]) == k.id
 }

@@ -42,7 +42,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// What nobody signed is refused, whatever it says.
+// A probe without a signature is refused, whatever its contents.
 func FuzzDecode(f *testing.F) {
 	k := NewKey(7, mac)
 	b := make([]byte, 64)

@@ -68,7 +68,7 @@ func (j *Judge) Verdict(now, used frame.Time, hash uint32, markable bool) Verdic
 		if fresh {
 			s.v = codel{}
 		}
-		s.until = now + 16*e.Interval // as long as count is remembered
+		s.until = now + 16*e.Interval // as long as count is kept
 		if s.v.drops(e, now, used) {
 			if e.ECN && markable {
 				return Mark

@@ -2,7 +2,7 @@ package lstf
 
 import "gswitch/frame"
 
-// flows is how many flows a table tells apart.
+// flows is how many flows a table distinguishes.
 const flows = 4096
 
 // table is what is kept of flows, by hash. A flow has two places; where both are
@@ -15,7 +15,7 @@ type table[T any] struct {
 type slot[T any] struct {
 	hash  uint32
 	known bool
-	until frame.Time // from then on it may be forgotten
+	until frame.Time // from then on it may be replaced
 	v     T
 }
 

@@ -14,7 +14,7 @@ import (
 type Kind uint8
 
 const (
-	// Constant gives all the same: who waited more goes first (FIFO+).
+	// Constant gives all the same: the packet that waited longest goes first (FIFO+).
 	Constant Kind = iota
 	// Size gives the packets of a message Of for each packet that it has: the
 	// shortest message goes first. Known from the RETH of RDMA writes.
@@ -127,7 +127,7 @@ func (w *Writer) fair(now frame.Time, m *frame.Meta) int64 {
 		c.slack = min(max(0, c.slack+int64(ahead)-int64(now-c.at)), maxSlack)
 	}
 	c.at = now
-	// Forgotten when a further packet would have no slack, either.
+	// Replaced when a further packet would have no slack, either.
 	s.until = now + frame.Time(c.slack) + ahead
 	return c.slack
 }
@@ -168,7 +168,7 @@ func (w *Writer) sized(now frame.Time, m *frame.Meta, b []byte) int64 {
 }
 
 // message reports whether a packet is the first of an RDMA message, its sequence number,
-// and of how many packets the message is if that is told: 0 if not, at most 2^24.
+// and of how many packets the message is if that is known: 0 if not, at most 2^24.
 func message(m *frame.Meta, b []byte) (packets, psn uint32, first bool) {
 	if m.Flags&frame.HasRoCE == 0 {
 		return 0, 0, false

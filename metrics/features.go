@@ -47,7 +47,7 @@ var featureDescs = sync.OnceValue(func() map[*feature.Counter][]desc {
 			}
 			out[c] = append(out[c], kind(c.Name, c.Help, slices.Concat(place, c.Labels)...))
 			if c.Was != "" {
-				out[c] = append(out[c], kind(c.Was, "Use gswitch_"+c.Name+", the next version has this name no more.", slices.Concat(place, c.Labels)...))
+				out[c] = append(out[c], kind(c.Was, "Use gswitch_"+c.Name+": this name is removed in the next version.", slices.Concat(place, c.Labels)...))
 			}
 		}
 	}

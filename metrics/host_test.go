@@ -19,7 +19,7 @@ func (h oneHost) Collect(ch chan<- prometheus.Metric) { emitter(ch).host(h.Host)
 
 // What congestion control at the source counts: marks that came, marks of its
 // own, quenching, and which classes are quenched now.
-func TestHostTellsOfCongestion(t *testing.T) {
+func TestHostCountsCongestion(t *testing.T) {
 	h := oneHost{&Host{Name: "h1", Counts: hostnic.Counts{CEMarked: 5, SelfMarked: 7, Quenches: 2}, Flow: pfc.Stats{RxXOFF: [8]uint64{3: 4, 6: 1}}, Paused: 1<<3 | 1<<6, Quenched: 1 << 3}}
 	const want = `
 # HELP gswitch_host_ecn_marked_packets_total Data frames that arrived with a congestion mark.

@@ -26,8 +26,8 @@ func (e emitter) links(sw string, p *Port) {
 	}
 }
 
-// faults says what went wrong at a port because somebody asked for it. Ports
-// at which nothing ever did have no such counters.
+// faults emits what the configured faults of a port did. Ports
+// without faults have no such counters.
 func (e emitter) faults(f *dataplane.FaultCounters, sw, port string) {
 	for i, n := range f.Lost[1:] {
 		e.count(faultLost, n, sw, port, fault.Loss(i+1).String())

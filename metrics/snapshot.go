@@ -82,7 +82,7 @@ type Port struct {
 	Queues   [scheduler.NumQueues]scheduler.QueueStats
 	Sojourn  [scheduler.NumQueues]histogram.Buckets
 	// Order and Admission name how queues are served; Inversions is nil where
-	// nobody counts them.
+	// they are not counted.
 	Order, Admission [scheduler.NumQueues]string
 	Inversions       [scheduler.NumQueues]*scheduler.Inversions
 	// Policy and Shadow are what the queues of policies counted, since the policy came;

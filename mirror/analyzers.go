@@ -14,12 +14,12 @@ import (
 const MaxAnalyzers = 64
 
 // shareKey is that of the hash by which copies are divided. It differs from those by
-// which paths and receive queues are chosen: flows that these have sorted would meet at
+// which paths and receive queues are chosen: flows that these have sorted would gather at
 // a few analyzers.
 var shareKey = [16]byte{0x5d, 0x1c, 0x93, 0xa7, 0x2e, 0x68, 0xf4, 0x0b, 0xc9, 0x35, 0x7a, 0xe2, 0x81, 0x4f, 0xd6, 0x1b}
 
 // Analyzers divide copies among themselves by their packets' innermost five-tuple, so
-// that the copies of a packet from all hops meet at one (section 4.2 of the paper).
+// that the copies of a packet from all hops go to one (section 4.2 of the paper).
 type Analyzers struct{ names []uint64 }
 
 // NewAnalyzers returns those with these addresses. Whoever knows the same ones divides

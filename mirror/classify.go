@@ -186,7 +186,7 @@ func (c *Classifier) MatchAll(a *frame.Arena, v []frame.Ref, hits *[vector]uint6
 			hit = c.sampled(hit, id)
 		}
 		if hit&c.port != 0 {
-			// Most packets have no port that anybody wants, nor one that looks like it.
+			// Most packets have no port that a rule wants, nor one that looks like it.
 			if (c.wanted>>(m.SrcPort&63)|c.wanted>>(m.DstPort&63))&1 == 0 {
 				hit &^= c.port
 			} else {
@@ -209,7 +209,7 @@ func (c *Classifier) MatchAll(a *frame.Arena, v []frame.Ref, hits *[vector]uint6
 	return any
 }
 
-// identity tells packets apart whose identification is 0, as senders leave it where
+// identity distinguishes packets whose identification is 0, as senders leave it where
 // nobody may fragment (RFC 6864): by the checksum of TCP or UDP, or, where that is left
 // out too, the low half of the PSN (RoCEv2). It is the same at every hop. 0: there is
 // none. b[l4:] is the transport header, if l4 is not 0.

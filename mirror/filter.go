@@ -174,7 +174,7 @@ func reasonNames() map[string]uint64 {
 	return m
 }
 
-// Delay is the time from the first hop to the last, as far as stamps tell.
+// Delay is the time from the first hop to the last, as far as stamps show.
 func (t *Trace) Delay() (d frame.Time) {
 	for i := range t.Hops {
 		d = max(d, t.Hops[i].At-t.Hops[0].At)

@@ -11,7 +11,7 @@ import (
 )
 
 // filtered are the packets that filters are tried on: one of TCP that arrives, one of
-// UDP that a switch drops, and one that is tunnelled and goes round.
+// UDP that a switch drops, and one that is tunnelled and loops.
 func filtered() map[string]*Trace {
 	sw := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 10, 0, n}) }
 	return map[string]*Trace{

@@ -421,8 +421,8 @@ func TestTraces(t *testing.T) {
 	end := at(1, 63, station(0))
 	end.Reason = frame.NoRoute
 	for _, hops := range [][]Hop{{at(0, 64, host), at(1, 63, station(0)), end}, {end}} {
-		if told := trace(t, hops...); len(told.Dropped) != 1 || told.Loop != nil || len(told.Hops) != len(hops)-1 {
-			t.Errorf("%+v", told)
+		if dropped := trace(t, hops...); len(dropped.Dropped) != 1 || dropped.Loop != nil || len(dropped.Hops) != len(hops)-1 {
+			t.Errorf("%+v", dropped)
 		}
 	}
 	// A load balancer at T2: the packet comes as it is, and goes back in a tunnel.
@@ -617,7 +617,7 @@ func TestTracesAreBounded(t *testing.T) {
 	}
 }
 
-// With another idle time traces are whole after that. Those that are not yet are told as
+// With another idle time traces are whole after that. Those that are not yet are reported as
 // they would be judged, the newest first, and stay as they were.
 func TestNewest(t *testing.T) {
 	x := NewTraces(row{}, 10)

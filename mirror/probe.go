@@ -17,8 +17,8 @@ type Probe struct {
 	ID   uint32       // of the series, not 0
 	From netip.Addr   // who sends them: source of the tunnels
 	Via  []netip.Addr // IPv4 addresses of the switches that they come by, at most MostVia
-	// What the last of these switches finds: a packet that is to meet what those of a
-	// flow meet has their five-tuple.
+	// What the last of these switches finds: a packet that is to find what those of a
+	// flow find has their five-tuple.
 	Src, Dst         netip.Addr
 	Proto            uint8 // wire.ProtoUDP or wire.ProtoTCP
 	SrcPort, DstPort uint16

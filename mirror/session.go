@@ -219,7 +219,7 @@ func IsCopy(b []byte, l3 int) bool {
 }
 
 // Made returns of how many originals a frame to an address that the session made
-// tells, 0 if it did not make it.
+// says, 0 if it did not make it.
 func (s *Session) Made(b []byte, to netip.Addr) int {
 	at := wire.EthernetLen
 	if len(b) >= at+4 && wire.Ethernet(b).EtherType() == wire.EtherTypeVLAN {

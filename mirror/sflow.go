@@ -61,7 +61,7 @@ type Samples struct {
 	ports    [MostSamples]uint16
 }
 
-// NewSamples makes an empty datagram of the session. subAgent tells datagrams of one
+// NewSamples makes an empty datagram of the session. subAgent distinguishes datagrams of one
 // switch apart that are numbered each by itself. mtu is the longest IP packet that
 // may be sent, 576 at least.
 func NewSamples(s *Session, subAgent uint32, mtu int) *Samples {
@@ -142,7 +142,7 @@ func words(b []byte, v ...uint32) {
 	}
 }
 
-// Clear forgets the samples, and begins another datagram.
+// Clear removes the samples, and begins another datagram.
 func (g *Samples) Clear() { g.n, g.end = 0, sflowHeader }
 
 // Write writes the datagram to b as a frame to the collector, with the number that

@@ -14,7 +14,7 @@ import (
 type Key struct {
 	Src, Dst         [4]byte
 	SrcPort, DstPort uint16
-	ID               uint16 // identification, or what tells packets apart that have none
+	ID               uint16 // identification, or what distinguishes packets that have none
 	Proto            uint8
 }
 
@@ -45,7 +45,7 @@ func (h *Hop) same(o *Hop) bool {
 	return h.Switch == o.Switch && h.TTL == o.TTL && h.InnerTTL == o.InnerTTL && h.Depth == o.Depth
 }
 
-// Trace is a packet's way.
+// Trace is the path of a packet.
 type Trace struct {
 	Key  Key
 	Hops []Hop // in order, once Finish was called
@@ -58,7 +58,7 @@ type Trace struct {
 	// the next hop saw where exactly one is missing.
 	Missing map[wire.MAC]int
 	Gaps    int // all of them
-	// Dropped is what switches told that they dropped: a copy with a reason.
+	// Dropped is what switches reported as dropped: a copy with a reason.
 	Dropped []Hop
 	Debug   bool
 	// Probe and Number are those of a guided probe; 0: it is none.
@@ -350,7 +350,7 @@ func (t *Traces) finish(tr *Trace) {
 // judge orders the hops and says what became of the packet.
 func (tr *Trace) judge(n Network) {
 	if len(tr.Hops) == 0 {
-		return // only its end was told
+		return // only its end was reported
 	}
 	// The innermost time to live falls on all the way; inside a tunnel the outer one
 	// does. Arrival says nothing: copies take different ways.

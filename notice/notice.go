@@ -1,6 +1,6 @@
-// Package notice is what congestion points that tell senders have in common:
-// how the sender of a frame is found, and the ICMP types under which it is told.
-// What is told is the matter of each, which registers its kind.
+// Package notice is what congestion points that notify senders have in common:
+// how the sender of a frame is found, and the ICMP types by which it is notified.
+// What a notice says is the matter of each, which registers its kind.
 package notice
 
 // ICMP types of notices: one for experiments (RFC 4727 section 3) and, for

@@ -33,7 +33,7 @@ type Action uint8
 const (
 	Drop    Action = iota // drop what waits and what comes
 	Forward               // ignore the pause and send
-	Alert                 // obey the pause and report
+	Alert                 // honour the pause and report
 )
 
 // String returns the name of the action.
@@ -97,9 +97,9 @@ func (c *Config) Validate() error {
 	case c.Stages != 0 && c.Mode != PFC:
 		return fmt.Errorf("gentle flow control is for classes: it needs pfc, not mode %v", c.Mode)
 	case c.Stages != 0 && c.Watchdog.Detect != 0:
-		return fmt.Errorf("gentle flow control stops nobody, so that there is nothing for a storm watchdog: turn it off (watchdog: {action: off})")
+		return fmt.Errorf("gentle flow control stops no neighbour, so that there is nothing for a storm watchdog: turn it off (watchdog: {action: off})")
 	case c.Stages != 0 && c.Violations.Grace != 0:
-		return fmt.Errorf("gentle flow control stops nobody, so that there is no pause that a neighbour could ignore")
+		return fmt.Errorf("gentle flow control stops no neighbour, so that there is no pause that a neighbour could ignore")
 	case c.Mode == PFC && c.Enable == 0:
 		return fmt.Errorf("pfc without a class: enable at least one, or turn it off")
 	}

@@ -1,6 +1,6 @@
 // Package pfc is flow control on one port, both ways: it keeps what the
 // neighbour asked us to pause, and asks the neighbour to pause what the
-// buffer cannot take. It speaks priority-based flow control (IEEE Std 802.1Q
+// buffer cannot take. It uses priority-based flow control (IEEE Std 802.1Q
 // clause 36, first in 802.1Qbb) or the pause of the whole link (IEEE Std
 // 802.3 annex 31B, "802.3x").
 //
@@ -16,7 +16,7 @@
 // for Detect while frames of it waited is in a storm: its pause is ignored,
 // or its frames are dropped, or it is only reported, until the neighbour has
 // not paused it for Restore. Frames that arrive in between can make it wait
-// again: storms are judged by what the neighbour asks, not by what we obey.
+// again: storms are judged by what the neighbour requests, not by what we honour.
 //
 // The other way round, a neighbour that goes on after it was asked to pause is
 // asked again, and in the end reported as unresponsive: see ViolationLimit.

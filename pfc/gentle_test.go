@@ -44,7 +44,7 @@ func fillUp(t *testing.T, runs uint64, span func(safe uint64) uint64) (beyond ui
 			t.Fatalf("seed %d: %d bytes held, %d of %d chunks free at the end", seed, s.Held, m.pool.Available(), m.pool.Chunks())
 		}
 		for i, l := range m.links {
-			if m.buf.Stages(uint16(i)) != 0 || l.asks.XOFFSent() != 0 || l.obeys.Stage(3) != 0 || l.obeys.Stage(4) != 0 {
+			if m.buf.Stages(uint16(i)) != 0 || l.asks.XOFFSent() != 0 || l.far.Stage(3) != 0 || l.far.Stage(4) != 0 {
 				t.Fatalf("seed %d: port %d stays slowed", seed, i)
 			}
 		}

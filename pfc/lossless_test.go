@@ -12,7 +12,7 @@ import (
 )
 
 // A lossless switch out of its parts: senders that are always backlogged and
-// obey pause feed a shared buffer through cables, faster than the egress ports
+// honour pauses feed a shared buffer through cables, faster than the egress ports
 // drain it. The way back carries full-size frames without end, so that every
 // pause frame meets one in progress. With the computed headroom no lossless
 // frame is ever lost; with less, frames are.
@@ -50,7 +50,7 @@ type link struct {
 	react      frame.Time // from a pause frame to its effect
 	sender     *scheduler.Port
 	senderWake frame.Time
-	obeys      *pfc.Port // the sender's end
+	far        *pfc.Port // the sender's end
 	back       *scheduler.Port
 	backWake   frame.Time
 	asks       *pfc.Port // the switch's end
@@ -108,7 +108,7 @@ func newModelOf(t *testing.T, seed uint64, spare func(need uint64) uint64, stage
 		l.sender = scheduler.NewPort(m.pool.Arena, scheduler.PortConfig{Rate: l.rate, Overhead: overhead}, seed)
 		l.back = scheduler.NewPort(m.pool.Arena, scheduler.PortConfig{Rate: l.rate, Overhead: overhead}, seed)
 		flow := pfc.Config{Mode: pfc.PFC, Enable: 1<<3 | 1<<4, Rate: l.rate, Stages: stages}
-		l.obeys, l.asks = pfc.NewPort(flow), pfc.NewPort(flow)
+		l.far, l.asks = pfc.NewPort(flow), pfc.NewPort(flow)
 		m.links = append(m.links, l)
 		pc := &cfg.Ports[i]
 		pc.Link = buffer.Link{Rate: l.rate, Delay: l.delay, MaxFrame: mtu, Overhead: overhead, Response: m.response}
@@ -250,7 +250,7 @@ func (m *model) drain(j int) {
 	m.flow()
 }
 
-// flow tells the senders what the buffer wants, after our share of the
+// flow sends the senders what the buffer wants, after our share of the
 // reaction time.
 func (m *model) flow() {
 	if m.rng.Uint32n(8) == 0 {
@@ -312,19 +312,19 @@ func (m *model) sendBack(i int) {
 	m.kickBack(i)
 }
 
-// pause is the sender obeying.
+// pause pauses the sender.
 func (m *model) pause(i int, f wire.PFCFields) {
 	l := m.links[i]
-	l.obeys.Receive(m.now, uint16(f.Enable), f.Quanta)
-	for c, ch := 0, l.obeys.Changed(); ch != 0; c, ch = c+1, ch>>1 {
+	l.far.Receive(m.now, uint16(f.Enable), f.Quanta)
+	for c, ch := 0, l.far.Changed(); ch != 0; c, ch = c+1, ch>>1 {
 		if ch&1 == 0 {
 			continue
 		}
 		if m.stages != 0 {
-			l.sender.Slow(c, l.obeys.Stage(c))
+			l.sender.Slow(c, l.far.Stage(c))
 			continue
 		}
-		if until := l.obeys.Until(c); until > m.now {
+		if until := l.far.Until(c); until > m.now {
 			l.sender.Pause(c, until)
 		} else {
 			l.sender.Unpause(m.now, c)
@@ -385,7 +385,7 @@ func TestLosslessWithHeadroom(t *testing.T) {
 			t.Fatalf("seed %d: %d bytes held, %d of %d chunks free at the end", seed, s.Held, m.pool.Available(), m.pool.Chunks())
 		}
 		for i, l := range m.links {
-			if m.buf.Want(uint16(i)) != 0 || l.asks.XOFFSent() != 0 || l.obeys.Paused(m.now) != 0 {
+			if m.buf.Want(uint16(i)) != 0 || l.asks.XOFFSent() != 0 || l.far.Paused(m.now) != 0 {
 				t.Fatalf("seed %d: port %d stays paused", seed, i)
 			}
 		}

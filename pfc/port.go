@@ -41,7 +41,7 @@ type rxClass struct {
 	stormy frame.Time // in a storm since then
 }
 
-// NewPort returns a port that is not paused and pauses nobody.
+// NewPort returns a port that is not paused and sends no pauses.
 func NewPort(cfg Config) *Port {
 	p := &Port{cfg: cfg, renewAt: frame.Never}
 	for c := range p.rx {
@@ -83,7 +83,7 @@ func (p *Port) Configure(now frame.Time, cfg Config) {
 	p.changed |= p.storm
 }
 
-// Reset forgets all pauses, both ways: the link went down or came up. What the
+// Reset clears all pauses, both ways: the link went down or came up. What the
 // buffer requests stays, and the next NextFrame sends it anew.
 func (p *Port) Reset(now frame.Time) {
 	p.expire(now)

@@ -73,7 +73,7 @@ func TestReceive(t *testing.T) {
 	// 802.3x is not for a PFC port.
 	p.ReceivePause(8000, 9)
 	if p.Paused(8000) != 1<<3 || p.Stats(8000).RxIgnored != 1 {
-		t.Fatal("802.3x obeyed")
+		t.Fatal("802.3x honoured")
 	}
 	p.Reset(9000)
 	if p.Paused(9000) != 0 || p.Changed()&(1<<3) == 0 || p.Wake(9000) != frame.Never {
@@ -93,7 +93,7 @@ func TestPauseMode(t *testing.T) {
 	}
 	p.Receive(200, 0xff, q8(1, 7))
 	if p.Paused(200) != 0 || p.Stats(200).RxIgnored != 1 {
-		t.Fatal("PFC obeyed on a pause port")
+		t.Fatal("PFC honoured on a pause port")
 	}
 	b := make([]byte, 64)
 	p.Request(1 << 5)
@@ -183,7 +183,7 @@ func TestRequestAndRenew(t *testing.T) {
 	if f, ok := next(30 + half); !ok || f.Enable != 1<<3|1<<4 || f.Quanta[3] != 0 || f.Quanta[4] != 0xffff {
 		t.Fatal(f)
 	}
-	// A wish that came and went before a frame left says nothing.
+	// A pause that was wanted and no longer is before a frame left sends nothing.
 	p.Request(1<<3 | 1<<4)
 	p.Request(1 << 4)
 	if _, ok := next(40 + half); ok {
@@ -193,7 +193,7 @@ func TestRequestAndRenew(t *testing.T) {
 	if s.TxFrames != 4 || s.TxXOFF[3] != 3 || s.TxXON[3] != 1 || s.Requests[3] != 2 || s.RequestTime[3] != 20+half || s.RequestTime[4] != 30 {
 		t.Fatalf("%+v", s)
 	}
-	// The link bounces: told anew.
+	// The link flaps: sent anew.
 	p.Reset(60 + half)
 	if f, ok := next(70 + half); !ok || f.Enable != 1<<4 || f.Quanta[4] != 0xffff {
 		t.Fatal(f)

@@ -34,7 +34,7 @@ func TestStages(t *testing.T) {
 }
 
 // TestGentleFrames: a frame of priority flow control whose times are stages,
-// told at each change and renewed at half of the longest pause.
+// sent at each change and renewed at half of the longest pause.
 func TestGentleFrames(t *testing.T) {
 	p := NewPort(Config{Mode: PFC, Enable: 1<<3 | 1<<4, Rate: gig, Stages: 10, Source: wire.MAC{2, 0, 0, 0, 0, 1}})
 	head := "0180c2000001" + "020000000001" + "8808" + "0101"
@@ -62,26 +62,26 @@ func TestGentleFrames(t *testing.T) {
 	} {
 		p.RequestStages(step.set)
 		if got := next(step.at); got != step.frame {
-			t.Errorf("step %d: told %s, want %s", i, got, step.frame)
+			t.Errorf("step %d: sent %s, want %s", i, got, step.frame)
 		}
 	}
 	// Somebody who knows only classes means the last stage.
 	p.Request(1 << 3)
 	if got := next(50_000_000); got != times("0008", "000a", "0000") {
-		t.Errorf("told %s", got)
+		t.Errorf("sent %s", got)
 	}
-	// Without stages, the same is a pause, which is told at once.
+	// Without stages, the same is a pause, which is sent at once.
 	cfg := p.Config()
 	cfg.Stages = 0
 	p.Configure(50_000_001, cfg)
 	if got := next(50_000_001); got != times("0008", "ffff", "0000") {
-		t.Errorf("told %s", got)
+		t.Errorf("sent %s", got)
 	}
 }
 
-// TestGentleObeyed: a stage slows and never pauses, ends by stage 0, or like a
+// TestStagesFromThePeer: a stage slows and never pauses, ends by stage 0, or like a
 // pause that nobody renews, and what is no stage is the last one.
-func TestGentleObeyed(t *testing.T) {
+func TestStagesFromThePeer(t *testing.T) {
 	p := NewPort(Config{Mode: PFC, Enable: 1 << 3, Rate: gig, Stages: 10})
 	var stages []uint8
 	note := func() {

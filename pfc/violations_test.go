@@ -91,11 +91,11 @@ func TestUnresponsiveNeighbour(t *testing.T) {
 		p.Request(1 << 3)
 		return p
 	}
-	// Frames come on and on: told, told again three times, then given up.
+	// Frames come on and on: asked, again three times, then disabled.
 	p := port()
 	unresponsive, sent := listenUntil(p, 400*us, func(now frame.Time) uint64 { return uint64(now) })
 	if unresponsive != 4*90*us || len(sent) < 4 || sent[0] != 0 || sent[1] != 90*us || sent[2] != 180*us || sent[3] != 270*us {
-		t.Errorf("unresponsive at %d, told at %v", unresponsive, sent)
+		t.Errorf("unresponsive at %d, sent at %v", unresponsive, sent)
 	}
 	if s := p.Stats(400 * us); s.Ignored[3] != 4 || s.Disables != 1 || s.Requests[3] != 1 {
 		t.Errorf("%+v", s)
@@ -104,7 +104,7 @@ func TestUnresponsiveNeighbour(t *testing.T) {
 	p = port()
 	unresponsive, sent = listenUntil(p, 20_000*us, func(now frame.Time) uint64 { return uint64(min(now, 40*us)) })
 	if unresponsive != 0 || len(sent) != 2 || sent[1] < 16_776*us || p.Stats(0).Ignored[3] != 0 {
-		t.Errorf("unresponsive at %d, told at %v, ignored %d", unresponsive, sent, p.Stats(0).Ignored[3])
+		t.Errorf("unresponsive at %d, sent at %v, ignored %d", unresponsive, sent, p.Stats(0).Ignored[3])
 	}
 	// It is watched again after each renewal.
 	p = port()
@@ -121,13 +121,13 @@ func TestUnresponsiveNeighbour(t *testing.T) {
 	p = port()
 	unresponsive, sent = listenUntil(p, 10_000*us, func(now frame.Time) uint64 { return uint64(min(now, 100*us)) })
 	if unresponsive != 0 || len(sent) != 2 || p.Stats(0).Ignored[3] != 1 {
-		t.Errorf("unresponsive at %d, told at %v", unresponsive, sent)
+		t.Errorf("unresponsive at %d, sent at %v", unresponsive, sent)
 	}
 	// Nothing is watched without Grace.
 	cfg.Violations = ViolationLimit{}
 	p = port()
 	if unresponsive, sent = listenUntil(p, 1000*us, func(now frame.Time) uint64 { return uint64(now) }); unresponsive != 0 || len(sent) != 1 {
-		t.Errorf("unresponsive at %d, told at %v", unresponsive, sent)
+		t.Errorf("unresponsive at %d, sent at %v", unresponsive, sent)
 	}
 	for _, bad := range []Config{{Mode: PFC, Enable: 1, Violations: ViolationLimit{Grace: -1}}, {Mode: PFC, Enable: 1, Violations: ViolationLimit{Resends: -1}}, {Mode: PFC, Enable: 1, Response: frame.Second}, {Response: -1}} {
 		if bad.Validate() == nil {

@@ -42,7 +42,7 @@ func (p *Port) endStorms(now frame.Time, classes uint8) {
 	}
 }
 
-// ignored returns the classes whose pause is not obeyed.
+// ignored returns the classes whose pause is not honoured.
 func (p *Port) ignored() uint8 {
 	if p.cfg.Watchdog.Action == Alert {
 		return 0

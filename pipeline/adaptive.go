@@ -83,7 +83,7 @@ func (g *Group) Adaptive(up *PortSet, tiers []PortSet, rng *frame.Rand) (hop uin
 		all := e.set[w] & up[w]
 		for t := range tiers {
 			s := all & tiers[t][w]
-			if s == e.set[w] { // mostly: nobody has to be left out
+			if s == e.set[w] { // mostly: none has to be left out
 				k := uint32(0)
 				if n := uint32(len(e.hop)); n > 1 {
 					k = rng.Uint32n(n)

@@ -122,7 +122,7 @@ func TestAdaptive(t *testing.T) {
 }
 
 // Whatever ports, links and tiers: the next hop is one of the group, has a
-// link, and is in the tier that is told, and no member with a link is in a
+// link, and is in the tier that is reported, and no member with a link is in a
 // lower one. Least takes the smallest.
 func TestAdaptiveProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

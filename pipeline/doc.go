@@ -1,5 +1,5 @@
 // Package pipeline holds the match-action building blocks of the switch. It
-// knows nothing of ports, queues or configuration: the standard program in
+// does not depend on ports, queues or configuration: the standard program in
 // package vswitch composes these tables into a forwarding decision.
 //
 //	FDB        (VLAN, MAC) -> port, learned by all workers, aged

@@ -220,7 +220,7 @@ func (f *FDB) renew(b *fdbBucket, i int, v uint64, now frame.Time, port uint16) 
 	nv := fdbValue(port, now)
 	if old == port {
 		// Where the CAS fails another worker has just renewed the entry, or
-		// somebody removed it; both are newer than this frame.
+		// it was removed; both are newer than this frame.
 		if seen := v & fdbSeenMask; nv&fdbSeenMask > seen+f.fresh {
 			b.val[i].CompareAndSwap(v, nv)
 		}

@@ -26,7 +26,7 @@ func (f *FDB) Learned(port uint16) int { return int(f.ports[port%MaxPorts].learn
 func (f *FDB) RejectedAt(port uint16) uint64 { return f.ports[port%MaxPorts].rejected.Load() }
 
 // take counts one more entry learned at a port, if its share allows that. The
-// first look spares a flood of addresses the write.
+// first look saves the write in a flood of addresses.
 func (f *FDB) take(port uint16) bool {
 	p, share := &f.ports[port%MaxPorts], f.share.Load()
 	if p.learned.Load() < share {

@@ -2,11 +2,11 @@ package pipeline
 
 import "math/bits"
 
-// FlowCache remembers the result of Ternary lookups for recent keys. It is a
+// FlowCache caches the results of Ternary lookups for recent keys. It is a
 // four-way set-associative table that belongs to one worker.
 //
 // A result is valid only for the snapshot it came from: when a lookup names
-// another Ternary than the one before, everything remembered becomes void at
+// another Ternary than the one before, everything cached becomes void at
 // once, by counting up a generation.
 type FlowCache struct {
 	keys []Key // flowWays per set; a key is one cache line
@@ -73,7 +73,7 @@ func (c *FlowCache) LookupVec(t *Ternary, keys []Key, ids []uint32) {
 	}
 }
 
-// miss asks t and remembers the answer in the place of the set's oldest.
+// miss looks t up and puts the answer in the place of the set's oldest.
 func (c *FlowCache) miss(t *Ternary, k *Key, n, mark uint64) uint32 {
 	c.Misses++
 	s := &c.sets[n]

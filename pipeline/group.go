@@ -94,7 +94,7 @@ func (g *Group) WithMembers(members []Member) (*Group, error) {
 }
 
 // grew reports whether a member is new or has a larger part of the whole than
-// the going of others explains: then others have to give up buckets.
+// the going of others explains: then others have to release buckets.
 func (g *Group) grew(members []Member) bool {
 	for _, m := range members {
 		i := slices.IndexFunc(g.members, func(o Member) bool { return o.NextHop == m.NextHop })

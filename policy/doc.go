@@ -8,5 +8,5 @@
 // Check reads and verifies a text, Order makes it the order of an egress queue
 // (scheduler.Order), Shadow runs it beside the one in force, on records of the
 // frames that come. The engine is the same in both, and judges a packet when it has
-// been queued: what must go then is given up (scheduler.PushOuter).
+// been queued: what must go then is pushed out (scheduler.PushOuter).
 package policy

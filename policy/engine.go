@@ -9,7 +9,7 @@ import (
 )
 
 // Engine runs a program: it holds packets by records, and says which leaves and
-// which are given up. It is the same for the frames of a switch and for a shadow.
+// which are dropped. It is the same for the frames of a switch and for a shadow.
 type Engine struct {
 	*Program
 	rng     frame.Rand
@@ -24,7 +24,7 @@ type Engine struct {
 	n       int
 	seq     uint32
 	best    int      // queue that is served next, -1: to be found
-	victims []Packet // given up, and not yet taken
+	victims []Packet // dropped, and not yet taken
 	given   int      // victims that were taken
 }
 
@@ -78,7 +78,7 @@ type QueueStats struct {
 }
 
 // NewEngine returns an engine without packets. rate is that of the link in bit/s, 0
-// if it is unknown: then nobody's wait is known, and no slack is used up.
+// if it is unknown: then waits are unknown, and no slack is used up.
 func (p *Program) NewEngine(seed, rate uint64) *Engine {
 	e := &Engine{Program: p, rng: frame.NewRand(seed), bits: uint64(float64(rate) * p.share), best: -1}
 	if p.rate != 0 {
@@ -183,7 +183,7 @@ func (q *queue) front(e *Engine) *Packet {
 }
 
 // Offer queues a packet, of which Arrival and what the classifier reads are filled
-// in, and gives up what must go for it: see Victim. It reports whether the packet is
+// in, and drops what must make room for it: see Victim. It reports whether the packet is
 // to be marked.
 func (e *Engine) Offer(p *Packet) (mark bool) {
 	i := e.slot()
@@ -208,11 +208,11 @@ func (e *Engine) offer(i uint32) (mark bool) {
 		e.drop(q, i, seq)
 		return false
 	}
-	alive := e.resolve(q, nil, &x, i, seq)
+	stays := e.resolve(q, nil, &x, i, seq)
 	if q.buffer != nil {
-		alive = e.resolve(q, q.buffer, &x, i, seq) && alive
+		stays = e.resolve(q, q.buffer, &x, i, seq) && stays
 	}
-	if !alive {
+	if !stays {
 		return false
 	}
 	q.stats.Admitted++
@@ -331,7 +331,7 @@ func (e *Engine) drop(q *queue, i uint32, came uint32) {
 	e.victims = append(e.victims, *p)
 }
 
-// Victim returns a packet that was given up and not yet taken, or nil. It is good
+// Victim returns a packet that was dropped and not yet taken, or nil. It is good
 // until the next Offer.
 func (e *Engine) Victim() *Packet {
 	if e.given == len(e.victims) {
@@ -385,7 +385,7 @@ func (e *Engine) Take() *Packet {
 	return p
 }
 
-// TakeWorst removes the packet that would be given up first: of the longest queue,
+// TakeWorst removes the packet that would be dropped first: of the longest queue,
 // the one of least worth.
 func (e *Engine) TakeWorst() *Packet {
 	var q *queue
@@ -412,7 +412,7 @@ func (e *Engine) each(visit func(*Packet) bool) {
 	}
 }
 
-// each is that of one queue, and tells whether visit returned true for all.
+// each is that of one queue, and returns whether visit returned true for all.
 func (q *queue) each(e *Engine, visit func(slot uint32) bool) bool {
 	if !q.listed {
 		for i := range q.proc.heap.v {

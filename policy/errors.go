@@ -14,7 +14,7 @@ type Pos struct{ Line, Col int }
 type Error struct {
 	File string
 	Pos
-	Problem string // with a word about the mend
+	Problem string // with what to do about it
 }
 
 func (e *Error) Error() string {

@@ -2,7 +2,7 @@ package policy
 
 import "slices"
 
-// heap is a heap of packets, four below each, that also gives up one from its middle.
+// heap is a heap of packets, four below each, of which one can be removed from its middle.
 // Which end is on top says worst: false puts the least key first and the oldest among
 // equals, true the greatest and the newest.
 type heap struct {
@@ -12,7 +12,7 @@ type heap struct {
 	e     *Engine
 }
 
-// entry is a packet with what it is compared by. Of the heap that gives up, key and
+// entry is a packet with what it is compared by. Of the heap that drops, key and
 // seq are complements: the least is on top of either heap.
 type entry struct {
 	key  int64
@@ -100,7 +100,7 @@ func (h *heap) up(i, root int, x entry) {
 }
 
 // down fills place i from below, and lets x rise from where that ends, to place root
-// at most: what comes from the bottom seldom belongs much higher, and who is first of
+// at most: what comes from the bottom seldom belongs much higher, and which is first of
 // four is found without a jump that depends on it.
 func (h *heap) down(i, root int, x entry) {
 	v, pos := h.v, h.pos()

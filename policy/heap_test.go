@@ -10,7 +10,7 @@ import (
 // A queue of two keys gives up whom a search finds, by a heap that is made when it is
 // asked first, or there are so many packets, and given up after long without a
 // question.
-func TestWhoIsGivenUpIsSortedLate(t *testing.T) {
+func TestVictimsAreSortedLate(t *testing.T) {
 	p, err := load("", `x(a, b) = a.flow < b.flow; q = Queue(5000 pkts); q.procPrio = ranked; q.admPrio = x;`, false)
 	if err != nil {
 		t.Fatal(err)
@@ -56,13 +56,13 @@ func TestWhoIsGivenUpIsSortedLate(t *testing.T) {
 		for len(all) < 4096 { // never asked, until there are too many
 			offer()
 		}
-		if round == 0 && !h.asleep {
+		if round == 0 && !h.lazy {
 			t.Error("who is given up is sorted before anybody asks")
 		}
 		for range 950 { // 46 of them beyond the limit
 			offer()
 		}
-		if h.asleep {
+		if h.lazy {
 			t.Error("there is no heap of more than a burst")
 		}
 		for len(all) > 50 {
@@ -72,7 +72,7 @@ func TestWhoIsGivenUpIsSortedLate(t *testing.T) {
 			offer()
 			take()
 		}
-		if !h.asleep || len(h.heap.v) != 0 {
+		if !h.lazy || len(h.heap.v) != 0 {
 			t.Error("a heap that nobody asks is kept")
 		}
 		for range 45 { // asked when there are few

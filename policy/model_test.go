@@ -11,7 +11,7 @@ import (
 )
 
 // model is a policy in the plainest words: slices that are searched, and the
-// expressions of the text itself, in fractions. It knows nothing of keys, structures
+// expressions of the text itself, in fractions. It has no keys, structures
 // or code.
 type model struct {
 	f      *file

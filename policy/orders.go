@@ -13,7 +13,7 @@ const (
 	byLast                     // the newest first: a list
 	byLevels                   // a key of few values: a list for each
 	byKey                      // a key: a heap of numbers
-	byCompare                  // anything else: a heap that asks
+	byCompare                  // anything else: a heap that evaluates the comparator
 )
 
 // maxLevels is how many values a key may have to be kept in lists.

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// parser goes through the words of a text. An error unwinds it: what follows a
+// parser goes through the words of a text. An error ends it: what follows a
 // wrong statement would be guesses.
 type parser struct {
 	file  *file

@@ -10,7 +10,7 @@ import (
 // it.
 type Program struct {
 	Name     string // of the policy statement, or empty
-	Warnings Errors // what is lawful and hardly meant
+	Warnings Errors // what is valid and hardly meant
 
 	text                           string
 	queues                         []queueProgram
@@ -19,7 +19,7 @@ type Program struct {
 	value, processing, slack, flow code // nil: as the frame says
 	sched                          order
 	served                         []condition
-	turns                          bool    // service changes schedState: who comes back gets no arrears
+	turns                          bool    // service changes schedState: a queue that comes back gets no arrears
 	selects                        code    // nil: there is one queue
 	share                          float64 // of the link's rate
 	rate                           uint64  // bit/s, 0: share says
@@ -68,7 +68,7 @@ func (p *Program) Queues() []string {
 	return names
 }
 
-// Describe says what became of the text, a line for each thing: the structure of
+// Describe lists what the text was compiled to, a line for each thing: the structure of
 // each queue and what a packet costs at most with so many queued, as Bound says.
 func (p *Program) Describe() []string {
 	out := []string{fmt.Sprintf("%s, %s, port %s", count(len(p.queues), "queue"), count(len(p.buffers), "shared buffer"), p.port)}
@@ -115,7 +115,7 @@ const (
 	costFrame   = 45 // attributes, slot, choice of the queue
 	costLevels  = 8
 	costHeap    = 4  // for each level of a heap of keys
-	costCompare = 18 // for each level of a heap that asks, and 2 for each step of the comparator
+	costCompare = 18 // for each level of a heap that evaluates the comparator, and 2 for each step of the comparator
 	costStep    = 2  // of an expression
 	costQueue   = 3  // for each queue that is looked at, and its comparator
 )

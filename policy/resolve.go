@@ -24,7 +24,7 @@ func first(list []condition, x *env) *condition {
 
 // resolve drops packets while a queue is congested, or its buffer where b is not nil,
 // and reports whether the packet that came, slot i of number came, is still there. In
-// a buffer the last queue in its order gives up a packet, the queue that the packet
+// a buffer the last queue in its order drops a packet, the queue that the packet
 // came to among equals. A drop with a probability is tried once for each packet that
 // comes.
 func (e *Engine) resolve(q *queue, b *buffer, x *env, i, came uint32) bool {
@@ -32,19 +32,19 @@ func (e *Engine) resolve(q *queue, b *buffer, x *env, i, came uint32) bool {
 	if b != nil {
 		congestion, n = b.prog.congestion, &b.n
 	}
-	alive := true
+	stays := true
 	for *n > 0 {
 		c := first(congestion, x)
 		if c == nil {
-			return alive
+			return stays
 		}
 		e.act(q, c, x)
 		if !c.drop {
-			return alive
+			return stays
 		}
 		certain := c.chance >= 1<<32
 		if !certain && e.rng.Uint64()>>32 >= c.chance {
-			return alive
+			return stays
 		}
 		loser := q
 		if b != nil {
@@ -52,17 +52,17 @@ func (e *Engine) resolve(q *queue, b *buffer, x *env, i, came uint32) bool {
 		}
 		v := loser.adm.pick(&loser.all, loser.proc)
 		if v == i && e.slots[v].seq == came {
-			alive = false
+			stays = false
 		}
 		e.drop(loser, v, came)
 		if !certain {
-			return alive
+			return stays
 		}
 	}
-	return alive
+	return stays
 }
 
-// poorest returns the queue of a buffer that gives up a packet for one that came to
+// poorest returns the queue of a buffer that drops a packet for one that came to
 // grew.
 func (e *Engine) poorest(b *buffer, grew *queue) *queue {
 	var worst *queue

@@ -10,7 +10,7 @@ type Link struct {
 	*Engine
 	clock    scheduler.RateClock
 	overhead uint32
-	// Sent and Lost are notified of packets, if they are set.
+	// Sent and Lost are called with packets, if they are set.
 	Sent func(at frame.Time, p *Packet)
 	Lost func(at frame.Time, p *Packet)
 }
@@ -62,7 +62,7 @@ func (l *Link) Come(now frame.Time, p Packet) {
 // then competes.
 func (l *Link) until(now frame.Time) { l.Until(now - 1) }
 
-// Shadow runs a policy beside a queue: it is shown every frame that comes, lets all
+// Shadow runs a policy beside a queue: it gets every frame that comes, lets all
 // pass, and counts what the policy would have sent and dropped over a link of the
 // port's rate that it has for itself. Under is the admission that the queue has, or
 // nil.

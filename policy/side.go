@@ -3,29 +3,29 @@ package policy
 import "math/bits"
 
 // side is one of the two orders that a queue keeps of the same packets: the one that
-// it serves by, or the one that it gives up by.
+// it serves by, or the one that it drops by.
 //
-// Who is given up is not asked while there is room. So a heap of those is not made
-// until it is asked for, and given up again when it was not for long.
+// Which packet to drop is not needed while there is room. So the heap for that is not
+// built until it is needed, and discarded after long without use.
 type side struct {
 	order  *order
 	queue  *queue
-	worst  bool // it is asked for the last in its order
+	worst  bool // it returns the last in its order
 	shared bool // the lists of the other side serve, from their other end
-	asleep bool // its heap is not made
-	idle   int  // packets that came since the heap was asked
+	lazy   bool // its heap is not built
+	idle   int  // packets that came since the heap was used
 	link   int  // of its lists
 	some   uint64
 	levels []list
 	heap   heap
 }
 
-// maxAsleep is up to how many packets there need not be a heap: to make one of so many
+// maxLazy is up to how many packets there need not be a heap: to make one of so many
 // takes no longer than a burst does.
-const maxAsleep = 4096
+const maxLazy = 4096
 
 func newSide(e *Engine, q *queue, o *order, worst bool) *side {
-	s := &side{order: o, queue: q, worst: worst, asleep: worst && o.heap(), link: 1}
+	s := &side{order: o, queue: q, worst: worst, lazy: worst && o.heap(), link: 1}
 	if worst {
 		s.link = 2
 	}
@@ -52,13 +52,13 @@ func (s *side) put(e *Engine, i uint32, x *env) {
 		s.some |= 1 << k
 	case byKey, byCompare:
 		switch n := s.queue.n; {
-		case s.asleep && n < maxAsleep:
-		case s.asleep:
-			s.wake(e)
+		case s.lazy && n < maxLazy:
+		case s.lazy:
+			s.build(e)
 		default:
 			s.heap.push(s.entry(e, i, x))
-			if s.idle++; s.worst && s.idle > 16*int(n+1) && n < maxAsleep {
-				s.asleep, s.heap.v = true, s.heap.v[:0]
+			if s.idle++; s.worst && s.idle > 16*int(n+1) && n < maxLazy {
+				s.lazy, s.heap.v = true, s.heap.v[:0]
 			}
 		}
 	}
@@ -73,9 +73,9 @@ func (s *side) entry(e *Engine, i uint32, x *env) entry {
 	return s.heap.entry(key, e.slots[i].seq, i)
 }
 
-// wake makes the heap, of all that the other side has.
-func (s *side) wake(e *Engine) {
-	s.asleep = false
+// build makes the heap, of all that the other side has.
+func (s *side) build(e *Engine) {
+	s.lazy = false
 	s.queue.each(e, func(i uint32) bool {
 		x := env{e: e, p: [2]*Packet{&e.slots[i].Packet, nil}, q: [2]*queue{s.queue, nil}}
 		s.heap.v = append(s.heap.v, s.entry(e, i, &x))
@@ -95,13 +95,13 @@ func (s *side) take(e *Engine, i uint32) {
 			s.some &^= 1 << k
 		}
 	case byKey, byCompare:
-		if !s.asleep {
+		if !s.lazy {
 			s.heap.remove(i)
 		}
 	}
 }
 
-// pick returns the packet at the end that the side is asked for. all are those of
+// pick returns the packet at the end that the side serves or drops. all are those of
 // the queue, as they came; there must be one.
 func (s *side) pick(all *list, other *side) uint32 {
 	switch s.order.kind {
@@ -115,8 +115,8 @@ func (s *side) pick(all *list, other *side) uint32 {
 		}
 		return of.levels[bits.TrailingZeros64(of.some)].head
 	case byKey, byCompare:
-		if s.idle = 0; s.asleep {
-			s.wake(s.heap.e)
+		if s.idle = 0; s.lazy {
+			s.build(s.heap.e)
 		}
 		return s.heap.v[0].slot
 	}

@@ -5,7 +5,7 @@
 // of the sampled frame by how much, in six bits.
 //
 //	Point    the congestion point of one egress queue
-//	Message  what a sender is notified
+//	Message  what notifies a sender
 //
 // The standard's messages stay within a layer 2 domain and find the sender by
 // its MAC address; its data frames carry a tag that numbers the rate limiter.

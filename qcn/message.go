@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// version tells this message from others of the same experimental ICMP type.
+// version distinguishes this message from others of the same experimental ICMP type.
 const version = 2
 
 // MessageLen is the length of a message without what it quotes, from the ICMP

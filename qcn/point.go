@@ -10,7 +10,7 @@ import (
 type Params struct {
 	SetPoint uint32 // Q_SP: bytes that are held
 	Weight   uint32 // w: how much growth counts beside length
-	Sample   uint32 // bytes between two samples of a queue that need not tell anything
+	Sample   uint32 // bytes between two samples of a queue without congestion
 }
 
 // Default returns the values of IEEE 802.1Qau, table 30-1 and clause 32.8:
@@ -57,7 +57,7 @@ func (c *Point) Params() *Params { return &c.p }
 
 // Sample is what a sampled frame found.
 type Sample struct {
-	Feedback uint8 // quantized -Fb; 0: nothing to tell
+	Feedback uint8 // quantized -Fb; 0: no congestion
 	Offset   int64 // Q_SP - Q, bytes
 	Delta    int64 // growth since the sample before, bytes
 }
@@ -73,7 +73,7 @@ func (c *Point) Arrive(size uint32) bool {
 //
 //	Fb = Q_SP - Q - w (Q - Q_old)
 //
-// of which -Fb is told, if positive, as a share of its largest value
+// of which -Fb is sent, if positive, as a share of its largest value
 // Q_SP (2w + 1) in 63 steps.
 func (c *Point) Judge(queue uint64) Sample {
 	q := int64(min(queue, 1<<40))

@@ -35,7 +35,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// The more there is to tell, the closer the samples: the standard's table,
+// The stronger the feedback, the closer the samples: the standard's table,
 // within 15 %, and on average.
 func TestIntervals(t *testing.T) {
 	p := Default()
@@ -55,7 +55,7 @@ func TestIntervals(t *testing.T) {
 }
 
 // The longer the queue, the stronger the feedback; a queue at its set point
-// that does not grow tells nothing.
+// that does not grow sends no feedback.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Params{SetPoint: rapid.Uint32Range(1, 1<<30).Draw(t, "set point"), Weight: rapid.Uint32Range(0, 64).Draw(t, "weight"), Sample: rapid.Uint32Range(64, 1<<30).Draw(t, "sample")}

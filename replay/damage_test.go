@@ -186,7 +186,7 @@ func TestLostRecord(t *testing.T) {
 	}
 	p, err := play(l.file.Bytes())
 	if lost := (replay.LostError{}); !errors.As(err, &lost) || !strings.Contains(lost.Why, "not written as fast") {
-		t.Errorf("the loss is told as: %v", err)
+		t.Errorf("the loss is reported as: %v", err)
 	}
 	if p == nil || p.Steps() < 50 {
 		t.Error("what was recorded before the loss does not replay")

@@ -19,7 +19,7 @@
 // the node itself named (Stepper.TimerWake) does nothing, nor does Transmit at a
 // port that has nothing (Stepper.PortWake): package sim never makes such calls,
 // an engine that polls makes millions. The last Advance before a call that is
-// noted is, since it tells the node the time.
+// noted is, since it gives the node the time.
 //
 // # What is not
 //

@@ -21,7 +21,7 @@ type Epoch struct {
 	Image  []byte // of the node
 }
 
-// Feed takes segments from the recorder to whoever writes them: the worker
+// Feed takes segments from the recorder to the writer: the worker
 // never waits. It holds a fixed number.
 type Feed struct {
 	free, full queue

@@ -11,10 +11,10 @@ import (
 type free struct {
 	node  frame.Stepper
 	rated []uint16
-	last  frame.Time // at which pace stepped it in vain
+	last  frame.Time // at which pace stepped it without effect
 }
 
-// Free lets the node do what it will with what was recorded: the same frames, links
+// Free lets the node run freely with what was recorded: the same frames, links
 // and commands at the same instants. Nothing is compared, and allocations fail when
 // there are no chunks. The node's timers run when they are due. The ports of rated,
 // which have a rate of their own, send as that allows; at the others a link takes

@@ -7,7 +7,7 @@ import (
 )
 
 // Keeper keeps the last part of a recording in memory: two epochs, of which each is
-// at most half of what it may hold. The older one is forgotten when a third begins.
+// at most half of what it may hold. The older one is discarded when a third begins.
 type Keeper struct {
 	limit  uint64 // bytes
 	epochs []*kept

@@ -28,7 +28,7 @@ const (
 	headCode = 3 // uvarint: where the frames from here on begin in their chunks
 )
 
-// window is how many frames of a link are remembered. Those that links lose or hold back
+// window is how many frames of a link are kept. Those that links lose or hold back
 // are found among them.
 const window = 2048
 
@@ -104,7 +104,7 @@ func (n *NetworkRecorder) Agenda(now frame.Time, do func(now frame.Time)) {
 		r.b = append(r.b, agendaTag)
 	}
 	step, asked, failed := r.step, r.pool.Asked(), r.pool.Failed()
-	r.forget()
+	r.startMisses()
 	do(now)
 	if noted && r.step == step {
 		r.end(asked, failed)
@@ -164,7 +164,7 @@ func (x *recordedNode) Receive(now frame.Time, port uint16, v []frame.Ref) {
 		r.b = binary.AppendUvarint(r.b, uint64(len(v)))
 		r.arrivals(x.in[port], v)
 	}
-	r.forget()
+	r.startMisses()
 	asked, failed := r.pool.Asked(), r.pool.Failed()
 	x.Stepper.Receive(now, port, v)
 	x.done(now, asked, failed, noted)
@@ -237,7 +237,7 @@ func (x *recordedNode) Transmit(now frame.Time, port uint16, out []frame.Ref) in
 	r := &x.net.r
 	idle := x.PortWake(now, port) > now
 	asked, failed := r.pool.Asked(), r.pool.Failed()
-	r.forget()
+	r.startMisses()
 	k := x.Stepper.Transmit(now, port, out)
 	if k == 0 && idle || !x.note(now, 0) {
 		return k
@@ -269,7 +269,7 @@ func portOf(node int, port uint16) uint16 { return uint16(node)<<6 ^ port }
 func (x *recordedNode) Advance(now frame.Time) {
 	noted := false
 	if x.changed || x.TimerWake(now) <= now {
-		x.skipped = frame.Never // this one tells the time, too
+		x.skipped = frame.Never // this one has the time, too
 		if noted = x.note(now, 0); noted {
 			x.changed = false
 			x.net.r.b = append(x.net.r.b, advanceTag)
@@ -279,7 +279,7 @@ func (x *recordedNode) Advance(now frame.Time) {
 	}
 	r := &x.net.r
 	asked, failed := r.pool.Asked(), r.pool.Failed()
-	r.forget()
+	r.startMisses()
 	x.Stepper.Advance(now)
 	x.done(now, asked, failed, noted)
 }
@@ -297,7 +297,7 @@ func (x *recordedNode) SetLink(now frame.Time, port uint16, up bool) {
 		r.b = binary.AppendUvarint(r.b, uint64(port))
 	}
 	asked, failed := r.pool.Asked(), r.pool.Failed()
-	r.forget()
+	r.startMisses()
 	x.Stepper.SetLink(now, port, up)
 	x.changed = x.changed || x.after != nil
 	if noted {

@@ -14,7 +14,7 @@ type NetworkPlayer struct {
 
 	// Seen, Left and Dropped, if set before the first Run, are called with the frames that
 	// reach a node, before it gets them, with those that it sends, and with those that it
-	// drops. Nodes are numbered as they were added. Who is called keeps no frame.
+	// drops. Nodes are numbered as they were added. The function keeps no frame.
 	Seen, Left func(now frame.Time, node int, port uint16, v []frame.Ref)
 	Dropped    func(now frame.Time, node int, v []frame.Ref)
 	// Stepped, if set, is called behind each call of a node. Its error ends Run.

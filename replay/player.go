@@ -123,8 +123,8 @@ func NewPlayer(in *Reader, build Build) (*Player, error) {
 	return p, p.resume()
 }
 
-// maxMemory is how much memory for frames a replay takes: what a record says is as
-// trustworthy as who made it. Only what the node uses of it becomes resident.
+// maxMemory is how much memory for frames a replay takes: a record is as
+// trustworthy as its source. Only what the node uses of it becomes resident.
 const maxMemory = 4 << 30
 
 // pool returns memory for frames, as the recorded node had it.

@@ -91,7 +91,7 @@ func (r *Recorder) next(now frame.Time) bool {
 	return true
 }
 
-// hand gives the segment away.
+// hand passes the segment to the feed.
 func (r *Recorder) hand(now frame.Time) {
 	if r.seg == nil {
 		return
@@ -122,12 +122,12 @@ func (r *Recorder) room(now frame.Time, n, frames int) bool {
 func (r *Recorder) lose(why string) {
 	r.why = why
 	r.seg, r.b = nil, nil
-	r.quiet()
+	r.endMisses()
 	r.feed.lose(why)
 }
 
-// quiet ends taking note of failures.
-func (r *Recorder) quiet() {
+// endMisses ends taking note of failures.
+func (r *Recorder) endMisses() {
 	r.misses = nil
 	r.pool.LogMisses(nil)
 	if r.verdicts != nil {
@@ -224,7 +224,7 @@ func (r *Recorder) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	r.tag(receiveTag, uint64(port))
 	r.b = binary.AppendUvarint(r.b, uint64(len(v)))
 	r.b = r.enc.vector(r.b, r.pool.Arena, v[n:])
-	r.forget()
+	r.startMisses()
 	asked, failed := r.pool.Asked(), r.pool.Failed()
 	r.node.Receive(now, port, v)
 	r.end(asked, failed)
@@ -249,16 +249,16 @@ func (r *Recorder) stamps(now frame.Time, v []frame.Ref) {
 	}
 }
 
-// forget begins the notes of a call's allocations: none of rings, captures and other nodes.
+// startMisses begins the notes of a call's allocations: none of rings, captures and other nodes.
 // Nodes that share a pool are recorded each with a log of its own, and one that ends leaves
 // those of the others alone.
-func (r *Recorder) forget() { r.pool.LogMisses(r.misses) }
+func (r *Recorder) startMisses() { r.pool.LogMisses(r.misses) }
 
 // Transmit implements frame.Node.
 func (r *Recorder) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	idle := r.node.PortWake(now, port) > now
 	asked, failed := r.pool.Asked(), r.pool.Failed()
-	r.forget()
+	r.startMisses()
 	k := r.node.Transmit(now, port, out)
 	if k == 0 && idle || !r.room(now, entryRoom, 0) {
 		return k
@@ -316,11 +316,11 @@ func (r *Recorder) Advance(now frame.Time) {
 		r.node.Advance(now)
 		return
 	}
-	r.skipped = frame.Never // this one tells the time, too
+	r.skipped = frame.Never // this one has the time, too
 	r.begin(now)
 	r.b = append(r.b, advanceTag)
 	asked, failed := r.pool.Asked(), r.pool.Failed()
-	r.forget()
+	r.startMisses()
 	r.node.Advance(now)
 	r.end(asked, failed)
 }
@@ -340,7 +340,7 @@ func (r *Recorder) SetLink(now frame.Time, port uint16, up bool) {
 		r.b = binary.AppendUvarint(r.b, uint64(port))
 	}
 	asked, failed := r.pool.Asked(), r.pool.Failed()
-	r.forget()
+	r.startMisses()
 	r.node.SetLink(now, port, up)
 	r.end(asked, failed)
 }
@@ -353,12 +353,12 @@ func (r *Recorder) Command(now frame.Time, c frame.Command) {
 		r.b = append(binary.AppendUvarint(append(r.b, commandTag), uint64(len(b))), b...)
 	}
 	asked, failed := r.pool.Asked(), r.pool.Failed()
-	r.forget()
+	r.startMisses()
 	c.Do(now)
 	r.end(asked, failed)
 }
 
-// Flush gives away what is recorded so far: what a process that is killed
+// Flush passes on what is recorded so far: what a process that is killed
 // afterwards leaves behind.
 func (r *Recorder) Flush(now frame.Time) {
 	if r.seg == nil || len(r.b) == 0 {
@@ -373,7 +373,7 @@ func (r *Recorder) Flush(now frame.Time) {
 
 // End ends the recording. The node goes on without the recorder.
 func (r *Recorder) End(now frame.Time) {
-	r.quiet()
+	r.endMisses()
 	if r.seg == nil {
 		return
 	}

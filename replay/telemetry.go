@@ -160,7 +160,7 @@ func (f *field) next(width uint8) uint32 {
 	return uint32((f[best].level+f[best].step+128)>>8) & (1<<width - 1)
 }
 
-// learn says what came.
+// learn updates the field with what came.
 func (f *field) learn(v uint32, width uint8) {
 	for i := range f {
 		x := &f[i]

@@ -210,22 +210,22 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// In a queue that is calm the largest rate stays, whatever the queue was
+// In a queue that is short the largest rate stays, whatever the queue was
 // before; in one that is two units longer it does not always.
-func TestCalmQueuesLeaveTheLargestRate(t *testing.T) {
+func TestShortQueuesLeaveTheLargestRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{Alpha: rapid.Float64Range(0.01, 2).Draw(t, "alpha"), QRef: rapid.Uint32Range(10_000, 400_000).Draw(t, "qref")}
 		p := o.At(rapid.SampledFrom([]uint64{1e9, 40e9, 100e9}).Draw(t, "rate"))
 		c := NewController(&p)
-		calm := c.Steady()
+		short := c.Steady()
 		for range rapid.IntRange(1, 30).Draw(t, "updates") {
-			if c.Update(rapid.Uint64Range(0, calm).Draw(t, "queue")); !c.AtMax() {
-				t.Fatalf("the rate fell to %d of %d, calm is %d", c.Units(), p.FMax, calm)
+			if c.Update(rapid.Uint64Range(0, short).Draw(t, "queue")); !c.AtMax() {
+				t.Fatalf("the rate fell to %d of %d, short is %d", c.Units(), p.FMax, short)
 			}
 		}
 		c = NewController(&p)
-		if c.Update(calm + 2*uint64(p.QueueUnit)); c.AtMax() {
-			t.Errorf("an empty queue that grew to %d leaves the rate, calm is %d", calm+2*uint64(p.QueueUnit), calm)
+		if c.Update(short + 2*uint64(p.QueueUnit)); c.AtMax() {
+			t.Errorf("an empty queue that grew to %d leaves the rate, short is %d", short+2*uint64(p.QueueUnit), short)
 		}
 	})
 }

@@ -7,7 +7,7 @@ type Flow struct {
 	notice.Sender
 
 	hash       uint32
-	held       uint32 // packets that wait, where their places do not tell
+	held       uint32 // packets that wait, where their places do not say
 	prev, next uint32 // in the order in which flows are notified
 }
 
@@ -158,7 +158,7 @@ func (f *Flows) find(i uint32) (at, before uint32) {
 }
 
 // Hold notes that a packet of flow i waits until Leave: where frames overtake,
-// places do not tell. It enters at place 0 then.
+// places do not say. It enters at place 0 then.
 func (f *Flows) Hold(i uint32) { f.flows[i].held++ }
 
 // Leave notes that a packet that was held waits no longer.
@@ -170,8 +170,8 @@ func (f *Flows) Leave(i uint32) {
 
 // Next returns the flow whose turn it is to get a notice, nil if there is none. A
 // caller asks at most Len times in a round. A flow of which no packet waits,
-// now that so many have left the queue, is forgotten with that: it stays until
-// it has been told once more, so that one with few packets learns, too, when
+// now that so many have left the queue, is removed with that: it stays until
+// it has been notified once more, so that one with few packets also knows when
 // the rate rises.
 func (f *Flows) Next(left uint64) *Flow {
 	if f.n == 0 {

@@ -8,8 +8,8 @@ import (
 )
 
 // Whatever comes and goes, the table holds exactly the flows that have a
-// packet in the queue and those that have not been told since their last one
-// left, and each is told once in a round. Some packets stand in order, so that
+// packet in the queue and those that have not been notified since their last one
+// left, and each is notified once in a round. Some packets stand in order, so that
 // their places say when they leave, and others are held.
 func TestFlowsAreThoseInTheQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -80,7 +80,7 @@ func TestFlowsAreThoseInTheQueue(t *testing.T) {
 				for range f.Len() {
 					e := f.Next(left)
 					if notified[e.MAC] || model[e.MAC] == nil {
-						t.Fatalf("flow %d is told twice, or unknown", e.MAC)
+						t.Fatalf("flow %d is notified twice, or unknown", e.MAC)
 					}
 					notified[e.MAC] = true
 				}
@@ -103,7 +103,7 @@ func TestFlowsAreThoseInTheQueue(t *testing.T) {
 	})
 }
 
-// Where only some are told in a period, all have their turn.
+// Where only some are notified in a period, all have their turn.
 func TestFlowsTakeTurns(t *testing.T) {
 	f := NewFlows(100)
 	for i := range uint64(10) {
@@ -117,7 +117,7 @@ func TestFlowsTakeTurns(t *testing.T) {
 	slices.Sort(notified)
 	for i, m := range notified {
 		if m != uint64(i/2) {
-			t.Fatalf("told are %v", notified)
+			t.Fatalf("notified are %v", notified)
 		}
 	}
 }

@@ -8,7 +8,7 @@ const looks = 8
 
 // aged keeps flows that sent within Age periods. The publication bounds the
 // table by FMax/FMin flows and evicts by age. Where it is full, of the next
-// eight in turn the one that has been silent longest makes room, unless all of
+// eight in turn the one without a packet for longest makes room, unless all of
 // them sent in this very period.
 func (t *Table) aged(hash uint32, key Key) *Flow {
 	if i, ok := t.find(hash, key); ok {
@@ -36,7 +36,7 @@ func (t *Table) aged(hash uint32, key Key) *Flow {
 
 // afd keeps the flow table of AFD (Pan, Breslau, Prabhakar, Shenker,
 // "Approximate Fairness through Differential Dropping", CCR 33(2), 2003): a
-// shadow buffer remembers packets that were sampled, each new one in place of
+// shadow buffer keeps packets that were sampled, each new one in place of
 // one chosen at random, and the table counts those of each flow. So a flow is
 // there with a probability that grows with its rate, and ages by the traffic
 // of all: also by that of flows for which there is no room.
@@ -59,19 +59,19 @@ func (t *Table) afd(hash uint32, key Key) *Flow {
 	return fresh
 }
 
-// displace makes a remembered packet, chosen at random, forgotten, and returns
+// displace removes a sampled packet, chosen at random, and returns
 // its place.
 func (t *Table) displace() *sample {
 	s := &t.shadow[t.rng.Uint64()>>32*uint64(len(t.shadow))>>32]
 	if old := &t.entries[s.index]; old.life == s.life {
 		old.count--
 	}
-	s.life = nobody
+	s.life = none
 	return s
 }
 
 // release makes room for a flow: of the next eight in turn the one of which
-// the fewest packets are remembered may have to go, with a chance of one to
+// the fewest packets are kept may have to go, with a chance of one to
 // their number and one, so that flows without a place have their turn, too
 // (Ben Basat, Einziger, Friedman, Kassner, "Randomized Admission Policy for
 // Efficient Top-k and Frequency Estimation", INFOCOM 2017).
@@ -126,7 +126,7 @@ func (t *Table) trap(hash uint32, key Key) *Flow {
 // Veeraraghavan, "High Speed Elephant Flow Detection under Partial
 // Information", ISNCC 2018): flows that are sampled more often than the one
 // above them rise by a place, new ones come in at the bottom, and the sampling
-// rate follows the traffic: as few packets as tell large flows from small ones.
+// rate follows the traffic: as few packets as distinguish large flows from small ones.
 func (t *Table) bubble(hash uint32, key Key) *Flow {
 	i, ok := t.find(hash, key)
 	if ok {
@@ -172,7 +172,7 @@ func (t *Table) swap(r uint32) {
 }
 
 // wanted is how many samples of a flow in a round Bubble aims at: with fewer,
-// large and small flows look alike by chance; more cost time and tell nothing
+// large and small flows look alike by chance; more cost time and add nothing
 // new. The publication derives its aim from the likelihood of a wrong order;
 // this is ours.
 const wanted = 8

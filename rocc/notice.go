@@ -12,7 +12,7 @@ const version = 1
 // header on.
 const NoticeLen = 8 + 24
 
-// Notice is what a congestion point notifies the sender of a flow. On the wire it
+// Notice is what a congestion point sends to the sender of a flow. On the wire it
 // is an ICMP message whose header's last word and body are
 //
 //	version, stretch of the period (4 bits each); class; port

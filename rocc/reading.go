@@ -34,8 +34,8 @@ const ReadingLen = 8 + 56
 //	first cut, regions, 0, 0
 //	the packet from its IP header on, as in a Notice
 //
-// all big-endian. The period is sent only as a Notice has it: who is told runs
-// the controller when told.
+// all big-endian. The period is sent only as a Notice has it: the receiver runs
+// the controller when one arrives.
 type Reading struct {
 	Stretch  uint8 // of the period, see StretchOf
 	Class    uint8
@@ -93,8 +93,8 @@ func (r *Reading) Decode(b []byte, icmp uint8) (quote []byte, err error) {
 	return b[ReadingLen:], nil
 }
 
-// Follower is the controller of a congestion point that somebody runs who is
-// told its readings.
+// Follower is the controller of a congestion point at a node that is
+// sent its readings.
 type Follower struct {
 	c     Controller
 	point uint64
@@ -103,7 +103,7 @@ type Follower struct {
 }
 
 // forgetful bounds how many updates that were missed are made up for: after a
-// longer silence nothing is left of what the controller knew.
+// longer time without readings nothing is left of what the controller knew.
 const forgetful = 32
 
 // Take takes in a reading and returns the fair rate in bit/s. Readings that
@@ -130,14 +130,14 @@ func (f *Follower) Take(r *Reading) float64 {
 }
 
 // Followers are the controllers that a host runs for the congestion points
-// that tell it readings: the last ones, in fixed memory.
+// that send it readings: the last ones, in fixed memory.
 type Followers struct {
 	f    [64]Follower
 	used [64]frame.Time
 }
 
 // Take is that of the follower of the point. Where there are too many points,
-// the one that was silent longest among eight is forgotten.
+// the one among eight without a reading for longest is removed.
 func (fs *Followers) Take(now frame.Time, r *Reading) float64 {
 	base := (r.Point() * 0x9e3779b97f4a7c15) >> 61 << 3
 	best := base

@@ -41,7 +41,7 @@ func TestReading(t *testing.T) {
 		"unit": func(b []byte) { clear(b[24:28]) }, "order": func(b []byte) { clear(b[48:52]) }, "gain": func(b []byte) { clear(b[52:56]) }, "cut": func(b []byte) { b[60] = 3 }, "regions": func(b []byte) { b[61] = 17 }, "rest": func(b []byte) { b[63] = 1 }})
 }
 
-// A host that is told every reading works out what the switch would have.
+// A host that gets every reading computes what the switch would have.
 func TestFollowerIsTheController(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := someReading()
@@ -99,7 +99,7 @@ func TestFollowerMisses(t *testing.T) {
 	}
 }
 
-// More points than there is memory for: the ones that tell are followed.
+// More points than there is memory for: the ones that send are followed.
 func TestFollowersForget(t *testing.T) {
 	var f Followers
 	r := someReading()

@@ -18,7 +18,7 @@ type Kind uint8
 const (
 	InQueue Kind = iota // those that have a packet in the queue: Flows
 	Aged                // those that sent within so many periods
-	AFD                 // those of which a sampled packet is remembered
+	AFD                 // those of which a sampled packet is kept
 	Trap                // the largest, as ElephantTrap finds them
 	Bubble              // the largest, as BubbleCache finds them
 	kinds
@@ -45,13 +45,13 @@ type TableConfig struct {
 	// than 1024) of Aged, 1024 of AFD, 128 of Trap and Bubble.
 	Flows int
 	// Age is after how many periods without a packet (of tables that sample:
-	// without a sampled one) a flow is forgotten; of Bubble, how many make a
+	// without a sampled one) a flow is removed; of Bubble, how many make a
 	// round. 0 = 10 of Aged and Bubble, 100 of AFD and Trap.
 	Age int
 	// Sample lets tables that sample look at one in so many packets on average;
 	// Bubble begins with it. 0 = 8.
 	Sample int
-	// Shadow is how many sampled packets AFD remembers. 0 = 1024.
+	// Shadow is how many sampled packets AFD keeps. 0 = 1024.
 	Shadow int
 }
 
@@ -75,7 +75,7 @@ func (c *TableConfig) Validate() error {
 	case c.Sample < 0 || c.Sample > maxSample:
 		return fmt.Errorf("rocc: one sample in %d packets is not between 1 and %d", c.Sample, maxSample)
 	case c.Shadow < 0 || c.Shadow > MaxFlows:
-		return fmt.Errorf("rocc: %d remembered packets are not between 1 and %d", c.Shadow, MaxFlows)
+		return fmt.Errorf("rocc: %d sampled packets are not between 1 and %d", c.Shadow, MaxFlows)
 	}
 	return nil
 }
@@ -148,8 +148,8 @@ type Table struct {
 // sample names an entry for as long as it is not given away.
 type sample struct{ index, life uint32 }
 
-// nobody is the life of no entry.
-const nobody = math.MaxUint32
+// none is the life of no entry.
+const none = math.MaxUint32
 
 // NewTable returns an empty table of a configuration that With completed. The
 // seed decides which packets are sampled.
@@ -163,7 +163,7 @@ func NewTable(c TableConfig, seed uint64) *Table {
 	case AFD:
 		t.shadow = make([]sample, c.Shadow)
 		for i := range t.shadow {
-			t.shadow[i].life = nobody
+			t.shadow[i].life = none
 		}
 	case Bubble:
 		t.order = make([]uint32, 0, c.Flows)

@@ -22,7 +22,7 @@ func send(t *Table, flow uint64) {
 	}
 }
 
-// told is one period: who is told.
+// notified is one period: which flows are notified.
 func notified(t *Table) map[uint64]bool {
 	list := map[uint64]bool{}
 	t.Tick()
@@ -76,7 +76,7 @@ func (t *Table) check(fail func(string, ...any)) {
 }
 
 // Whatever comes, a table holds no more flows than it may, knows each at most
-// once, tells each at most once in a period, and tells only flows that it saw.
+// once, notifies each at most once in a period, and only flows that it saw.
 func TestTablesHold(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := TableConfig{Kind: rapid.SampledFrom(sampled).Draw(rt, "kind"), Flows: rapid.IntRange(1, 9).Draw(rt, "flows"), Age: rapid.IntRange(1, 4).Draw(rt, "age"),
@@ -95,7 +95,7 @@ func TestTablesHold(t *testing.T) {
 				}
 				for f := range list {
 					if !seen[f] {
-						rt.Fatalf("flow %d is told and was never seen", f)
+						rt.Fatalf("flow %d is notified and was never seen", f)
 					}
 				}
 			}
@@ -131,13 +131,13 @@ func TestTablesFindTheLargest(t *testing.T) {
 			}
 		}
 		if found < periods*9/10 {
-			t.Errorf("%s: the flow of half of the packets is told in %d of %d periods", kind, found, periods)
+			t.Errorf("%s: the flow of half of the packets is notified in %d of %d periods", kind, found, periods)
 		}
-		t.Logf("%s: told in %d of %d periods, %.1f notices in each, %d evicted, %d not taken", kind, found, periods, float64(notices)/float64(periods), tab.Evicted, tab.Full)
+		t.Logf("%s: notified in %d of %d periods, %.1f notices in each, %d evicted, %d not taken", kind, found, periods, float64(notices)/float64(periods), tab.Evicted, tab.Full)
 	}
 }
 
-// With fewer places than large flows each is told now and then, so that none
+// With fewer places than large flows each is notified now and then, so that none
 // keeps its rate for ever.
 func TestSmallTablesTakeTurns(t *testing.T) {
 	for _, kind := range sampled {
@@ -155,14 +155,14 @@ func TestSmallTablesTakeTurns(t *testing.T) {
 		}
 		for f := range uint64(20) {
 			if turns[f] < 40 {
-				t.Errorf("%s: flow %d is told in %d of 4000 periods", kind, f, turns[f])
+				t.Errorf("%s: flow %d is notified in %d of 4000 periods", kind, f, turns[f])
 			}
 		}
 	}
 }
 
-// Tables for elephants tell few others.
-func TestTrapsTellFewMice(t *testing.T) {
+// Tables for elephants notify few others.
+func TestTrapsNotifyFewMice(t *testing.T) {
 	for _, kind := range []Kind{Trap, Bubble} {
 		p := For(40e9)
 		tab := NewTable(TableConfig{Kind: kind, Flows: 64}.With(&p), 1)
@@ -209,7 +209,7 @@ func TestTablesForget(t *testing.T) {
 			notified(tab)
 		}
 		if tab.Len() != 0 {
-			t.Errorf("%s: %d flows are left after twelve periods of silence", kind, tab.Len())
+			t.Errorf("%s: %d flows are left after twelve periods without packets", kind, tab.Len())
 		}
 		tab.check(t.Fatalf)
 	}
@@ -234,7 +234,7 @@ func TestAgedEvictsTheOldest(t *testing.T) {
 	notified(tab)
 	send(tab, 9)
 	if list := notified(tab); list[2] || !list[9] || !list[0] || !list[1] || !list[3] || tab.Evicted != 1 {
-		t.Errorf("told are %v, %d evicted", list, tab.Evicted)
+		t.Errorf("notified are %v, %d evicted", list, tab.Evicted)
 	}
 }
 

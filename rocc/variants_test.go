@@ -50,11 +50,11 @@ func TestMoreRegions(t *testing.T) {
 	}
 }
 
-// Senders are told the nearest whole unit.
+// Senders get the nearest whole unit.
 func TestUnitsAreRounded(t *testing.T) {
 	for f, want := range map[float64]uint32{271.9375: 272, 271.5: 272, 271.4375: 271, 10: 10} {
 		if got := at(forty, f, 0).Units(); got != want {
-			t.Errorf("%v is told as %d, want %d", f, got, want)
+			t.Errorf("%v is sent as %d, want %d", f, got, want)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package scheduler
 
 import "gswitch/frame"
 
-// Verdict is what an admission says of a frame.
+// Verdict is what an admission decides on a frame.
 type Verdict uint8
 
 const (
@@ -11,7 +11,7 @@ const (
 	Drop
 )
 
-// Admission says which frames a queue drops of itself, before it is full. Like
+// Admission decides which frames a queue drops before it is full. Like
 // an Order it is a comparable value.
 type Admission interface {
 	// New returns what decides for one queue: a Gate, that may be a Shedder
@@ -50,7 +50,7 @@ func (p *Port) setAdmission(now frame.Time, i int, q *queue, c Admission) {
 	q.install(q.disc)
 }
 
-// Admits asks the admission of its queue for a frame that is about to be
+// Admits consults the admission of its queue for a frame that is about to be
 // queued at now, and reports false if it must be dropped.
 func (p *Port) Admits(now frame.Time, m *frame.Meta) bool {
 	q := &p.q[m.Queue&7]
@@ -62,13 +62,13 @@ func (p *Port) Admits(now frame.Time, m *frame.Meta) bool {
 			return false
 		}
 	}
-	if q.by == RankSlack { // the queue asks again
+	if q.by == RankSlack { // the queue judges again
 		m.Rank = slack
 	}
 	return true
 }
 
-// passes notes what a verdict asks for, and reports false if the frame goes.
+// passes notes what a verdict requires, and reports false if the frame is dropped.
 func (q *queue) passes(v Verdict, m *frame.Meta) bool {
 	if v == Mark && m.Flags&frame.IsECT != 0 {
 		if m.Flags&frame.MarkCE == 0 {
@@ -80,7 +80,7 @@ func (q *queue) passes(v Verdict, m *frame.Meta) bool {
 	return v == Pass
 }
 
-// shed drops what its order gives up, and frames from the head of a queue until one
+// shed drops what its order evicts, and frames from the head of a queue until one
 // may leave at t, and reports false if there is none then.
 func (p *Port) shed(t frame.Time, i int, q *queue) bool {
 	if q.pushes != nil {
@@ -120,5 +120,5 @@ func (p *Port) TakeShed(out []frame.Ref) int {
 	return n
 }
 
-// HasShed reports whether TakeShed has something to give.
+// HasShed reports whether TakeShed has a frame to return.
 func (p *Port) HasShed() bool { return p.shedded.Len() > 0 }

@@ -165,7 +165,7 @@ func (p *Port) ExtractFirst(now frame.Time, queue int, hash uint32, same func(fr
 func (p *Port) lift(now frame.Time, i int, q *queue, r frame.Ref) frame.Ref {
 	if r != frame.Nil {
 		m := p.arena.Meta(r)
-		q.forget(now, m)
+		q.deduct(now, m)
 		p.removed(i, q, m)
 		q.rehead(p.arena, now)
 	}

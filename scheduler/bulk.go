@@ -10,7 +10,7 @@ import (
 // is worked out once, with the result that one by one would have.
 
 // Bulk returns the queues whose frames may be queued by EnqueueAll: first-in
-// first-out, without an admission, and nobody asks at each frame what waits.
+// first-out, without an admission, and without a count at each frame of what waits.
 func (p *Port) Bulk() uint8 {
 	if p.drain != nil {
 		return 0

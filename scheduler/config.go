@@ -29,7 +29,7 @@ type QueueConfig struct {
 	Weight uint32
 
 	// MaxRate is a limit in bit/s, 0 for none, counted like the link's rate.
-	// Burst is how many bytes the queue may send ahead of it after a rest.
+	// Burst is how many bytes the queue may send ahead of it after an idle time.
 	MaxRate uint64
 	Burst   uint32
 
@@ -43,7 +43,7 @@ type QueueConfig struct {
 	// Inversions counts frames that leave while one of smaller rank waits.
 	Inversions bool
 
-	// Discipline is a queue that the caller made and keeps a hand on, in place
+	// Discipline is a queue that the caller made and keeps access to, in place
 	// of Order. An instance serves exactly one queue.
 	Discipline Discipline
 }

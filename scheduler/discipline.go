@@ -9,7 +9,7 @@ import "gswitch/frame"
 //
 // A frame enters when the instant has come at which the port must choose: where
 // the caller is late, frames that arrived after the link's instant do not compete
-// for it. One that is a Gate or Timed, or was made by somebody else, takes frames
+// for it. One that is a Gate or Timed, or was made elsewhere, takes frames
 // at once, and then the head may have arrived after the instant at which it leaves
 // (by at most PortConfig.Burst).
 type Discipline interface {
@@ -32,7 +32,7 @@ type Timed interface {
 	HeadAt() frame.Time
 }
 
-// Evictor is a Discipline that can give up its least valuable frame, for
+// Evictor is a Discipline that can evict its least valuable frame, for
 // buffers that push out.
 type Evictor interface {
 	// Evict removes and returns the least valuable frame, or Nil if empty.

@@ -13,7 +13,7 @@
 // robin (Shreedhar and Varghese, SIGCOMM 1995) in proportion to the weights.
 // With weights (queue 7 first) 0 0 4 2 1 0 3 1 the levels are
 // {7} {6} {5,4,3 as 4:2:1} {2} {1,0 as 3:1}. Inside a queue frames leave first-in
-// first-out, or as its Order says; an Admission or PushOut says who is dropped.
+// first-out, or as its Order says; an Admission or PushOut says which are dropped.
 //
 // # Link time
 //
@@ -22,7 +22,7 @@
 // have done meanwhile: at the link's own instant only frames that had been
 // enqueued by then compete, and an idle link earns no credit. So departures
 // are those of an ideal link, whatever the rhythm of the calls, as long as
-// nobody is later than PortConfig.Burst.
+// the caller is not later than PortConfig.Burst.
 //
 // Nothing here reads a clock: time and seed are arguments. A Port is used by
 // one goroutine, with time never decreasing.

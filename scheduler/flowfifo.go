@@ -2,7 +2,7 @@ package scheduler
 
 import "gswitch/frame"
 
-// FlowFIFO is first-in first-out, and gives out the first frame of a flow from
+// FlowFIFO is first-in first-out, and returns the first frame of a flow from
 // wherever it stands. All frames stand in one list (Meta.QNext). Where frames
 // are taken out of the middle, those with one hash also stand in a list of their
 // own (Meta.Rank is the next), and all know the one before (Meta.QPrev): that is
@@ -184,7 +184,7 @@ func (q *FlowFIFO) remove(a *frame.Arena, i int, before, r frame.Ref) {
 	}
 	switch {
 	case r == q.last:
-		q.last = prev // behind it nobody knows the one before
+		q.last = prev // no frame behind it has a link to the one before
 	case next != frame.Nil:
 		a.Meta(next).QPrev = prev
 	}

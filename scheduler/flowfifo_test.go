@@ -226,7 +226,7 @@ func BenchmarkFlowFIFO(b *testing.B) {
 }
 
 // Whatever the discipline, Each visits the frames that wait, and stops when
-// it is told.
+// it is reported.
 func TestEach(t *testing.T) {
 	for name, d := range map[string]Discipline{"fifo": nil, "flows": NewFlowFIFO(4), "list": FIFO{}.New(Env{})} {
 		cfg := PortConfig{}

@@ -16,7 +16,7 @@ func (FIFO) New(Env) Discipline {
 func (FIFO) String() string { return "fifo" }
 
 // List is a queue of frames linked both ways, through Meta.QNext and
-// Meta.QPrev, that gives up either end. The zero value is not ready: call Init.
+// Meta.QPrev, that can be taken from either end. The zero value is not ready: call Init.
 type List struct {
 	head, tail frame.Ref
 	n          int

@@ -11,8 +11,8 @@ const MaxTiers = 4
 // Loads are the drain bytes of a switch's ports as far as one worker knows
 // them, in the form in which a path is chosen by them: for each queue and
 // threshold the ports that are below. They are up to date after every frame
-// that comes or goes; a bit changes when its threshold is crossed, so nobody
-// scans ports or counters (DeTail: Zats et al., UCB/EECS-2012-33, section 4.3).
+// that comes or goes; a bit changes when its threshold is crossed, so that
+// ports and counters need no scan (DeTail: Zats et al., UCB/EECS-2012-33, section 4.3).
 type Loads struct {
 	Below [NumQueues][MaxTiers][MaxPorts / 64]uint64
 	Bytes [NumQueues][MaxPorts]uint64 // of accounts that are exact
@@ -27,7 +27,7 @@ type ShownLoads struct {
 }
 
 // NewLoads returns Loads of idle ports. What this worker showed before is
-// forgotten; shown is nil where no other worker looks.
+// cleared; shown is nil where no other worker looks.
 func NewLoads(shown *ShownLoads) *Loads {
 	if shown != nil {
 		shown.clear()
@@ -246,7 +246,7 @@ func (p *Port) Expect(queue int, n uint32) {
 
 // Expected says that a frame which was announced is here, or will not come. It
 // may have been announced to a port that was in this one's place before, which
-// this one knows nothing of.
+// this one has no count of.
 func (p *Port) Expected(queue int, n uint32) {
 	n = uint32(min(uint64(n), p.expected[queue&7]))
 	p.expected[queue&7] -= uint64(n)

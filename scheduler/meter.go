@@ -13,7 +13,7 @@ type Inversions struct {
 	Gap    histogram.Buckets // of those: by how much the least rank that waited was smaller
 }
 
-// meter knows the least rank that waits, exactly and for any order: a heap of
+// meter tracks the least rank that waits, exactly and for any order: a heap of
 // ranks, and one of those among them that are gone, which leave both when they
 // come to the top.
 type meter struct {

@@ -124,7 +124,7 @@ func (p *Port) reorder(now frame.Time, i int, q *queue, c *QueueConfig) {
 	}
 }
 
-// note keeps in words of the port what a queue asks of whoever feeds it.
+// note keeps in bitmaps of the port what a queue requires of its caller.
 func (p *Port) note(i int, q *queue) {
 	bit := uint8(1) << i
 	p.regulated &^= bit
@@ -182,7 +182,7 @@ func (q *queue) change(a *frame.Arena, now frame.Time, o Order, e Env) {
 // install makes d what holds the frames. fifo holds none then that d should.
 //
 // A gate has decided when a frame came, with what was there then, and a queue that
-// holds frames back tells by itself from when on: those defer nothing.
+// holds frames back reports itself from when on: those defer nothing.
 func (q *queue) install(d Discipline) {
 	q.disc = d
 	q.timed, _ = d.(Timed)

@@ -51,7 +51,7 @@ func (p *Port) Paused(now frame.Time) uint8 {
 	return m
 }
 
-// setGate joins pause and rate limit. The limit is a virtual scheduling
+// setGate combines pause and rate limit. The limit is a virtual scheduling
 // algorithm (ITU-T I.371 annex A): the shaper's clock is the theoretical
 // arrival time, the burst its tolerance.
 func (q *queue) setGate() {

@@ -26,7 +26,7 @@ type Port struct {
 	shedded   frame.FIFO        // dropped by Dequeue, for TakeShed
 	controls  uint64            // control frames sent
 	expected  [NumQueues]uint64 // bytes that Expect announced
-	drain     *Drain            // nil: nobody chooses paths by what waits here
+	drain     *Drain            // nil: no paths are chosen by what waits here
 	q         [NumQueues]queue
 	cfg       PortConfig
 }
@@ -277,7 +277,7 @@ func (p *Port) take(t frame.Time, i int, q *queue) frame.Ref {
 	}
 	if q.shaper.Limited() {
 		rest := t
-		if !p.clock.Limited() { // t is when we were called: lateness is no rest
+		if !p.clock.Limited() { // t is when we were called: lateness is no idle time
 			rest = max(since, t-p.burst)
 		}
 		q.shaper.Idle(rest)
@@ -311,7 +311,7 @@ func (p *Port) takeControl(now frame.Time) frame.Ref {
 	return r
 }
 
-// Wake returns the next instant at which Dequeue would give out a frame if
+// Wake returns the next instant at which Dequeue would return a frame if
 // nothing changes: now if it would now, Never if nothing waits.
 func (p *Port) Wake(now frame.Time) frame.Time {
 	if p.control.Len() > 0 {

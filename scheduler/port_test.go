@@ -7,7 +7,7 @@ import (
 	"gswitch/frame"
 )
 
-// bench is a port with frames to feed it.
+// rig is a port with frames to feed it.
 type rig struct {
 	t    testing.TB
 	pool *frame.Pool

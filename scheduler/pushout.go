@@ -6,15 +6,15 @@ import (
 	"gswitch/frame"
 )
 
-// PushOut bounds what waits, and says who goes for it: every frame is queued
+// PushOut bounds what waits, and says which frame is dropped for it: every frame is queued
 // first, and then the least valuable one is dropped, which may be the one that
 // came. Where the port is over its limit that is a frame of the lowest level
-// that has one: a higher level never pays for a lower one. Within a level of
-// weights the longest queue gives it up, and within a queue its order says which
+// that has one: a higher level never loses for a lower one. Within a level of
+// weights the longest queue drops it, and within a queue its order says which
 // (Evictor), the last one where it is first-in first-out.
 type PushOut struct {
 	Port, Queue uint64 // bytes that wait at most at the port and in each queue; 0 = no limit
-	Exempt      uint8  // queues that neither count nor give anything up: lossless ones
+	Exempt      uint8  // queues that neither count nor drop: lossless ones
 }
 
 // On reports whether there is a limit.
@@ -31,7 +31,7 @@ func (p *Port) Regulated() uint8 { return p.regulated }
 // does, it is to be called again.
 func (p *Port) PushOut(now frame.Time, queue uint8) frame.Ref {
 	if q := &p.q[queue&7]; q.pushes != nil {
-		// Whoever came by when the link chooses next competes; who came later is judged then.
+		// Frames that came by when the link chooses next compete; later ones are judged then.
 		q.enter(p.arena, max(p.clock.Free(), now-p.burst))
 		if r := p.takePushedOut(now, int(queue&7), q); r != frame.Nil {
 			return r

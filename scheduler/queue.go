@@ -24,12 +24,12 @@ type queue struct {
 	shedder   Shedder
 	pushes    PushOuter // disc, if it is one
 	drops     bool      // one of the two is there
-	meter     *meter    // nil: nobody counts inversions
+	meter     *meter    // nil: inversions are not counted
 	timed     Timed
 	by        RankBy
 	link      *RateClock // of the port, and what it adds to a frame: what ranks by slack need
 	overhead  uint32
-	given     bool // disc was made by somebody else
+	given     bool // disc was made by the caller
 	late      bool // the caller may be late
 	defers    bool // frames enter disc when the link's instant has reached them
 
@@ -133,12 +133,12 @@ func (q *queue) pop(a *frame.Arena, t frame.Time) (frame.Ref, *frame.Meta) {
 		r = q.popOrdered(a, t)
 	}
 	m := a.Meta(r)
-	q.forget(t, m)
+	q.deduct(t, m)
 	return r, m
 }
 
-// forget takes a frame that was removed at t out of the sums.
-func (q *queue) forget(t frame.Time, m *frame.Meta) {
+// deduct takes a frame that was removed at t out of the sums.
+func (q *queue) deduct(t frame.Time, m *frame.Meta) {
 	w := uint64(m.Wire)
 	q.frames--
 	q.bytes -= w

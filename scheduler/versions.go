@@ -11,8 +11,8 @@ type versions struct {
 	since frame.Time // of the change
 }
 
-// maxVersions is how many orders a queue has at once. It bounds what whoever changes
-// orders of a queue that is held back makes it keep.
+// maxVersions is how many orders a queue has at once. It bounds what frequent changes of
+// the order of a queue that is held back make it keep.
 const maxVersions = 4
 
 // join makes one version of the two that drain last: what they hold is first-in
@@ -63,7 +63,7 @@ func (v *versions) HeadAt() frame.Time {
 	return v.since
 }
 
-// Evict gives up a frame of the latest version that has one to give up.
+// Evict removes a frame of the latest version that has one to evict.
 func (v *versions) Evict(a *frame.Arena) frame.Ref {
 	if e, ok := v.last.(Evictor); ok && v.last.Len() > 0 {
 		return e.Evict(a)
@@ -82,7 +82,7 @@ func (v *versions) Evict(a *frame.Arena) frame.Ref {
 	return frame.Nil
 }
 
-// Sheds asks the version whose head is the next to leave.
+// Sheds consults the version whose head is the next to leave.
 func (v *versions) Sheds(t frame.Time, m *frame.Meta, left uint64) Verdict {
 	if s, ok := v.first().(Shedder); ok {
 		return s.Sheds(t, m, left)
@@ -90,7 +90,7 @@ func (v *versions) Sheds(t frame.Time, m *frame.Meta, left uint64) Verdict {
 	return Pass
 }
 
-// Admits asks the version that the frame would join.
+// Admits consults the version that the frame would join.
 func (v *versions) Admits(now frame.Time, m *frame.Meta, frames int, bytes uint64) Verdict {
 	if g, ok := v.last.(Gate); ok {
 		return g.Admits(now, m, frames, bytes)

@@ -7,7 +7,7 @@ import (
 	"gswitch/scheduler"
 )
 
-// What waits is told in frames and bytes, of all queues; an account that is given
+// What waits is reported in frames and bytes, of all queues; an account that is given
 // to a port counts it once, however often it is given.
 func TestBacklogIsCountedOnce(t *testing.T) {
 	pool := frame.NewPool(frame.MustArena(16, 256, 0))

@@ -376,7 +376,7 @@ func isScalar(k reflect.Kind) bool {
 
 var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
 
-// texts remembers the answers of isText, which is asked a million times for
+// texts caches the answers of isText, which is asked a million times for
 // a document with many routes.
 var texts sync.Map // reflect.Type to bool
 

@@ -45,7 +45,7 @@ func (e Errors) Error() string {
 }
 
 // Rename names the keys of an error anew and leaves out where they stand, for a document
-// that was made of something else, such as flags, and that nobody has seen. Errors
+// that was made of something else, such as flags, and that the user has not seen. Errors
 // behind each other that are the same then become one.
 func Rename(err error, name func(key string) string) error {
 	var errs Errors

@@ -81,7 +81,7 @@ type settable interface{ Set(key string, v any) }
 
 var extraType = reflect.TypeFor[extra]()
 
-// layouts remembers the answers of Fields, which is asked a million times for a
+// layouts caches the answers of Fields, which is asked a million times for a
 // document with many routes.
 var layouts sync.Map // reflect.Type to []Field
 

@@ -6,7 +6,7 @@ import (
 	"reflect"
 )
 
-// Named is an element of a list that knows what tells it from the others, in
+// Named is an element of a list that knows what distinguishes it from the others, in
 // place of the key that the tag id names.
 type Named interface{ Identity() string }
 
@@ -86,7 +86,7 @@ func (d *Section) uniqueIn(list reflect.Value, path, key string) {
 	}
 }
 
-// identity is what tells an element from the others of its list.
+// identity is what distinguishes an element from the others of its list.
 func identity(e reflect.Value, key string) string {
 	if x, ok := e.Addr().Interface().(Named); ok {
 		return x.Identity()

@@ -13,7 +13,7 @@ import (
 // and Misra, "Distributed Simulation", IEEE TSE 5(5), 1979), and a window of it is
 // the least delay of all links.
 //
-// What control events and the functions of AddNode do reaches everybody at once.
+// What control events and the functions of AddNode do reaches all nodes at once.
 // So a window ends before the next control event, and before a frame arrives that
 // may end something which such a function waits for; that instant is run by all
 // parts in step, as one part would. Every frame that arrives within a window was
@@ -79,7 +79,7 @@ func (e *Engine) InStep() string {
 	case e.ahead.why != "":
 		return e.ahead.why
 	case e.ahead.lookahead <= 0:
-		return "a link has no delay, or nobody foresees what a node will end"
+		return "a link has no delay, or what a node will end is not foreseen"
 	}
 	return ""
 }
@@ -198,13 +198,13 @@ func (p *part) runTo(to frame.Time) {
 	p.window, p.dirty = false, &p.e.stepped
 }
 
-// tell calls the function of a node that was stepped.
+// notify calls the function of a node that was stepped.
 func (p *part) notify(n *node) {
 	switch {
 	case !p.window:
 		n.after(p.now)
 	case n.foresight.Pending():
-		p.fail(fmt.Errorf("at %d ns a node ended something that nobody had foreseen: run one part, and report it", p.now))
+		p.fail(fmt.Errorf("at %d ns a node ended something that was not foreseen: run one part, and report it", p.now))
 	}
 }
 
@@ -242,7 +242,7 @@ func (h *instants) put(t frame.Time) {
 	}
 }
 
-// from returns the first instant that is not before t, or Never, and forgets those
+// from returns the first instant that is not before t, or Never, and removes those
 // before.
 func (h *instants) from(t frame.Time) frame.Time {
 	for len(*h) > 0 && (*h)[0] < t {

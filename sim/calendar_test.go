@@ -54,7 +54,7 @@ func TestCalendarAgainstAList(t *testing.T) {
 	}
 }
 
-// queues are the candidates that the benchmark compares.
+// eventQueue is a candidate that the benchmark compares.
 type eventQueue interface {
 	set(i int32, t frame.Time)
 	next() frame.Time

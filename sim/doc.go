@@ -1,6 +1,6 @@
 // Package sim steps the nodes of a network in virtual time: links carry frames
-// between ports, and an event queue says which port or timer is next. It knows
-// nothing of what nodes do; they are frame.Stepper, the same switch and host
+// between ports, and an event queue says which port or timer is next. It depends on
+// nothing that nodes do; they are frame.Stepper, the same switch and host
 // that run on real frames.
 //
 // # Time
@@ -22,7 +22,7 @@
 // same nodes, links, control events and seed.
 //
 // The digest of a run joins a history of each direction. None of them depends
-// on what happens at the same instant elsewhere: nodes meet only through links.
+// on what happens at the same instant elsewhere: nodes interact only through links.
 // So a network may be divided into parts that run side by side (Assign), with the
 // same digest; see ahead.go. The engine starts no goroutine: it is given Workers.
 //

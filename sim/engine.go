@@ -117,7 +117,7 @@ type Link struct {
 // LinkID names a link, in the order of Connect from 0 on.
 type LinkID int
 
-// Connect joins port pa of node a and port pb of node b, and tells both that
+// Connect joins port pa of node a and port pb of node b, and notifies both that
 // their link is up. An impossible connection is reported by Run.
 func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l Link) LinkID {
 	id := LinkID(len(e.dirs) / 2)
@@ -243,7 +243,7 @@ func (e *Engine) standstill() error {
 			return fmt.Errorf("at %d ns node %d wants to be called again and again: time stands still", e.now, i)
 		}
 	}
-	return fmt.Errorf("at %d ns frames go round without end: a loop of links without delay", e.now)
+	return fmt.Errorf("at %d ns frames circulate without end: a loop of links without delay", e.now)
 }
 
 // starved reports whether there is no free chunk.

@@ -15,7 +15,7 @@ import (
 )
 
 // host is a test's end of a cable: a source that sends frames of chosen
-// lengths at line rate while it has credit, obeys pauses of any class, and
+// lengths at line rate while it has credit, honours pauses of any class, and
 // counts what it gets.
 type host struct {
 	pool  *frame.Pool

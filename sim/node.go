@@ -7,7 +7,7 @@ type node struct {
 	step  frame.Stepper
 	warm  frame.Expecter // step, if it is one
 	after func(now frame.Time)
-	// What after will be wanted for, nil if nobody can say.
+	// What after will be wanted for, nil if that is not known.
 	foresight Foresight
 	part      int32
 	ports     []int32 // direction that leaves by each port, noDir where none is connected

@@ -109,7 +109,7 @@ func (e *Engine) SetClock(node int, drift int64, step frame.Time) error {
 	c := n.clock
 	done := c.Engine(base - step) // half speed loses as much as it gains
 	e.At(done, func(now frame.Time) {
-		if e.nodes[node].clock == c { // nobody set it since
+		if e.nodes[node].clock == c { // it was not set since
 			e.nodes[node].clock = NewOscillator(now, e.nodes[node].local(now), drift)
 			e.rearmNode(int32(node))
 		}

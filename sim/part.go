@@ -5,7 +5,7 @@ import "gswitch/frame"
 // part is some of the nodes of a network, what they are to do, and the chunks
 // that they make frames of. A direction is of the part of the node that it leads
 // to, and what its sender keeps of it of the part of that. While the parts run
-// ahead of each other, each on a core of its own, nobody touches what is of
+// ahead of each other, each on a core of its own, none touches what is of
 // another.
 type part struct {
 	e      *Engine

@@ -10,7 +10,7 @@ import (
 )
 
 // poller is the engine that one would write first: each nanosecond it hands
-// over what arrives, advances all nodes and asks all ports, and never believes
+// over what arrives, advances all nodes and asks all ports, and never relies on
 // a node that there is nothing to do. It keeps the order within an instant
 // that the package documents: ports that were due come after those that have
 // become ready just now.
@@ -170,7 +170,7 @@ func TestEventsMatchPolling(t *testing.T) {
 		}
 	}
 	if pauses < 100 {
-		t.Errorf("only %d pause frames were sent: the networks are too quiet for this test", pauses)
+		t.Errorf("only %d pause frames were sent: the networks send too little for this test", pauses)
 	}
 }
 

@@ -19,8 +19,8 @@ const (
 	objectBucket  = "gfabric"
 	outcomeBucket = "gfabric_outcomes"
 
-	// kept is for how long scenarios and results are kept of which nobody takes
-	// leave, as of a coordinator that died.
+	// kept is for how long scenarios and results are kept that no sweep
+	// removes, as of a coordinator that was killed.
 	kept = 7 * 24 * time.Hour
 )
 
@@ -120,7 +120,7 @@ func again(ctx context.Context, ask func() error) error {
 	}
 }
 
-// conclude writes what came of a task, unless somebody did before: then first is false.
+// conclude writes what came of a task, unless that was done before: then first is false.
 func (q *Queue) conclude(ctx context.Context, t *Task, o outcome) (first bool, err error) {
 	data, err := json.Marshal(o)
 	if err != nil {

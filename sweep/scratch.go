@@ -11,7 +11,7 @@ import (
 const scratchName = "gfabric-sweep-"
 
 // Scratch is a directory for what is under way. A program that is killed leaves its
-// own, which the next one removes: who lives holds a lock on the file in it.
+// own, which the next one removes: a running one holds a lock on the file in it.
 type Scratch struct {
 	Dir  string
 	lock *os.File
@@ -43,13 +43,13 @@ func NewScratch(parent string) (*Scratch, error) {
 			return &Scratch{dir, f}, nil
 		}
 		os.RemoveAll(dir)
-		if try == 3 { // not somebody who tidied up between the two
+		if try == 3 { // not another program that cleaned up between the two
 			return nil, err
 		}
 	}
 }
 
-// lock opens the file of a directory and locks it. It is an error if somebody has it.
+// lock opens the file of a directory and locks it. It is an error if it is locked.
 func lock(dir string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), flags, 0o600)
 	if err != nil {

@@ -79,13 +79,13 @@ func newBroker(t *testing.T) *broker {
 func (b *broker) start() {
 	b.t.Helper()
 	var err error
-	if b.s, err = natsserver.New(natsserver.Options{Program: "test", Dir: b.dir, Listen: "127.0.0.1:" + b.port, Limit: 1 << 30, Token: "secret", Log: quiet}); err != nil {
+	if b.s, err = natsserver.New(natsserver.Options{Program: "test", Dir: b.dir, Listen: "127.0.0.1:" + b.port, Limit: 1 << 30, Token: "secret", Log: discard}); err != nil {
 		b.t.Fatal(err)
 	}
 	b.port = b.s.ClientURL()[strings.LastIndexByte(b.s.ClientURL(), ':')+1:]
 }
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var discard = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 func (b *broker) queue() *Queue {
 	b.t.Helper()
@@ -192,7 +192,7 @@ func same(t *testing.T, came map[string]string, n int) {
 
 // Two workers share the runs; one is cut off in the middle, and the server is
 // killed and comes back. Every run comes out, and the queue is empty at the end.
-func TestEverythingDies(t *testing.T) {
+func TestWorkerAndServerAreKilled(t *testing.T) {
 	b := newBroker(t)
 	s := b.begin(ID("a"), "build")
 	var begins atomic.Int64
@@ -209,7 +209,7 @@ func TestEverythingDies(t *testing.T) {
 	kill()
 	b.s.Close()
 	b.start()
-	b.worker("build", quiet)
+	b.worker("build", discard)
 	same(t, <-came, 40)
 	if err := s.End(t.Context()); err != nil {
 		t.Error(err)
@@ -240,7 +240,7 @@ func (c counter) WithGroup(string) slog.Handler      { return c }
 // that kills every worker which takes it; the others come out.
 func TestPoison(t *testing.T) {
 	b := newBroker(t)
-	b.worker("build", quiet)
+	b.worker("build", discard)
 	s := b.begin(ID("a"), "build")
 	came := all(t, s, []string{"fine", "panics", "hangs", "fine"})
 	if came["0000"] != "the scenario fine 0" || came["0003"] != "the scenario fine 3" {
@@ -265,7 +265,7 @@ func TestKillsWorkers(t *testing.T) {
 		<-cut
 		kill()
 	}
-	b.worker("build", quiet)
+	b.worker("build", discard)
 	if text := (<-came)["0000"]; !strings.Contains(text, "3 workers took this run and none of them came to its end") {
 		t.Error(text)
 	}
@@ -295,7 +295,7 @@ func TestFullDisk(t *testing.T) {
 	came := make(chan map[string]string, 1)
 	go func() { came <- all(t, s, names(6, "fine")) }()
 	<-given
-	b.worker("build", quiet)
+	b.worker("build", discard)
 	same(t, <-came, 6)
 	cancel()
 	<-ended
@@ -315,7 +315,7 @@ func (w writer) Write(b []byte) (int, error) {
 // A task that names a file elsewhere is not run.
 func TestFileElsewhere(t *testing.T) {
 	b := newBroker(t)
-	b.worker("build", quiet)
+	b.worker("build", discard)
 	s := b.begin(ID("a"), "build")
 	for i, file := range []string{"../s.yaml", "/etc/passwd", ".."} {
 		s.file = file
@@ -371,7 +371,7 @@ func TestCoordinatorComesBack(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	stop, _ := b.worker("build", quiet)
+	stop, _ := b.worker("build", discard)
 	again := b.begin(id, "build")
 	same(t, all(t, again, names(5, "fine")), 5)
 	stop() // nobody works: what is known is enough
@@ -396,7 +396,7 @@ func TestOtherBuild(t *testing.T) {
 	}
 	var said bytes.Buffer
 	stop, _ := b.worker("two", slog.New(slog.NewTextHandler(&said, nil)))
-	b.worker("one", quiet)
+	b.worker("one", discard)
 	same(t, <-came, 3)
 	stop()
 	if text := said.String(); !strings.Contains(text, "runs=3 build=one this=two") || strings.Contains(text, "begins") {
@@ -405,10 +405,10 @@ func TestOtherBuild(t *testing.T) {
 }
 
 // What a program leaves that was killed goes with the next one; what belongs to
-// those that live stays.
-func TestScratchOfTheDead(t *testing.T) {
+// those that run stays.
+func TestScratchOfKilledPrograms(t *testing.T) {
 	parent := t.TempDir()
-	alive, err := NewScratch(parent)
+	running, err := NewScratch(parent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +416,7 @@ func TestScratchOfTheDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*Scratch{alive, dead} {
+	for _, s := range []*Scratch{running, dead} {
 		if err := os.WriteFile(filepath.Join(s.Dir, "archive"), []byte("text"), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -426,13 +426,13 @@ func TestScratchOfTheDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(alive.Dir, "archive")); err != nil {
+	if _, err := os.Stat(filepath.Join(running.Dir, "archive")); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(dead.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what the dead left is there: %v", err)
 	}
-	if err := errors.Join(alive.Close(), next.Close()); err != nil {
+	if err := errors.Join(running.Close(), next.Close()); err != nil {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(parent); len(left) != 0 {

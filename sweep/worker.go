@@ -30,12 +30,12 @@ type Worker struct {
 	Name    string        // names the worker
 	Command []string      // what runs a scenario: gfabric run, and flags that all runs get
 	Jobs    int           // at once
-	Wait    time.Duration // after which the task of a worker that is silent is another's; Lease if 0
+	Wait    time.Duration // without a word after which another worker gets the task; Lease if 0
 	Tries   int           // after which a task counts as what kills workers; 5 if 0
 	Log     *slog.Logger
 }
 
-// Lease is how long a worker may be silent before another one has its task.
+// Lease is after how long without a word of a worker another one gets its task.
 const Lease = 30 * time.Second
 
 // Run takes tasks until ctx ends. What it has not finished then is another's at once.
@@ -90,7 +90,7 @@ func rest(ctx context.Context, wait time.Duration) {
 func (w *Worker) others(ctx context.Context) {
 	info, err := w.Queue.tasks.Info(ctx, jetstream.WithSubjectFilter("gfabric.task.>"))
 	if err != nil {
-		return // the next request tells
+		return // the next request shows
 	}
 	builds := map[string]int{}
 	for s := range info.State.Subjects {
@@ -160,7 +160,7 @@ func (w *Worker) take(ctx context.Context, m jetstream.Msg) (able bool) {
 	return true
 }
 
-// errCancelled says that nobody wants the results of a task any more.
+// errCancelled says that the results of a task are no longer wanted.
 var errCancelled = errors.New("the sweep has ended")
 
 // execute runs a task and keeps it as long as that takes. The error is one of the

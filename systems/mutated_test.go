@@ -21,9 +21,9 @@ import (
 
 var mutations = flag.Int("mutations", 50_000, "frames that TestMutatedFrames sends through a switch that reports all")
 
-// telling is a router between metered ports 0 and 1 that counts flows and copies what
+// observed is a router between metered ports 0 and 1 that counts flows and copies what
 // matters to a collector behind port 2.
-func telling(t *testing.T) *vswitch.Config {
+func observed(t *testing.T) *vswitch.Config {
 	t.Helper()
 	cfg := st.Router()
 	cfg.Ports = append(cfg.Ports, vswitch.PortConfig{Name: "c", Enabled: true, Addresses: st.Prefixes("10.0.2.254/24")})
@@ -62,7 +62,7 @@ func telling(t *testing.T) *vswitch.Config {
 // forgotten (the rig counts them), every copy that it says it made came or is counted as
 // lost, and every report can be taken.
 func TestMutatedFrames(t *testing.T) {
-	r := st.New(t, telling(t))
+	r := st.New(t, observed(t))
 	eth := wt.Eth(st.SelfMAC, st.HostMAC(1))
 	syn := []wt.Layer{wt.IPv4("10.0.0.1", "10.0.1.2"), wt.TCP(wire.TCPFields{SrcPort: 1, DstPort: 179, Flags: wire.TCPSyn}), wt.Zeros(20)}
 	kinds := [][]byte{wt.Frame(append([]wt.Layer{eth}, syn...)...), wt.Frame(append([]wt.Layer{eth, wt.IPv4("10.0.0.1", "10.0.1.2")}, syn...)...),

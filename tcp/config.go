@@ -19,7 +19,7 @@ type Config struct {
 	MinRTO frame.Time // least retransmission timeout; Linux: 200 ms, RFC 6298: 1 s
 	MaxRTO frame.Time
 	// Retries is how often in a row the timer runs out before the connection is
-	// given up (Linux: 15).
+	// aborted (Linux: 15).
 	Retries int
 
 	DelayedACK frame.Time // longest time for which an acknowledgement is held back; 0: none is

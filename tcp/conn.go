@@ -35,7 +35,7 @@ var (
 	ErrAborted  = errors.New("tcp: connection aborted")
 )
 
-// Stats are what a connection has met.
+// Stats are the counters of a connection.
 type Stats struct {
 	Sent, Received         uint64 // segments
 	BytesSent, BytesAcked  uint64 // of payload; sent the first time
@@ -332,7 +332,7 @@ func (c *Conn) CloseWrite() {
 	}
 }
 
-// Abort ends the connection at once; Next gives a RST where the peer knows of it.
+// Abort ends the connection at once; Next gives a RST where the peer may have the connection.
 func (c *Conn) Abort() {
 	if c.state == Closed {
 		return

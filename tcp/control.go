@@ -9,11 +9,11 @@ import (
 
 // Control decides how much may be under way. Windows are in bytes.
 type Control interface {
-	// Acked is notified of bytes acknowledged outside of recovery, whether the window
+	// Acked takes bytes acknowledged outside of recovery, whether the window
 	// was what held the sender back, and the latest round trip, 0 if it was not
 	// measured.
 	Acked(now frame.Time, bytes int, limited bool, rtt frame.Time)
-	// Marks is notified of every acknowledgement: bytes, and how many of these were
+	// Marks takes every acknowledgement: bytes, and how many of these were
 	// echoed as marked. next is the next sequence number to be sent: the end of the
 	// present window of data, and una the first that is not acknowledged.
 	Marks(now frame.Time, bytes, marked int, una, next uint64)

@@ -10,7 +10,7 @@ import (
 
 // RFC 8985 section 3.4: P1, P2 and P3 are lost, the probe finds it, P1 is lost again; all is
 // repaired in five round trips without a timeout. The instants are those of the figure with a
-// round trip of 20 ms; time tells of the second loss of P1 as soon as what was sent behind it
+// round trip of 20 ms; time shows the second loss of P1 as soon as what was sent behind it
 // has arrived.
 func TestRACKExample(t *testing.T) {
 	cfg := Default()
@@ -62,14 +62,14 @@ func underway(t *testing.T, n int) *Conn {
 	return c
 }
 
-// sackOf tells of segments from one to another that they arrived.
+// sackOf reports segments from one to another as arrived.
 func sackOf(c *Conn, now frame.Time, from, to int) {
 	o := Options{SACKs: 1, SACK: [4][2]uint32{{c.wire(uint64(1 + 1000*from)), c.wire(uint64(1 + 1000*to + 1000))}}}
 	c.selective(now, &o)
 }
 
 // RFC 8985 section 6.2, step 2: the acknowledgement of a copy that came sooner than the least
-// round trip is for an earlier one, and tells nothing of the last.
+// round trip is for an earlier one, and says nothing about the last.
 func TestRACKTakesTheLastSent(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -95,7 +95,7 @@ func (c *Conn) receiveSynSent(now frame.Time, s *Segment) {
 	c.ackNow = true
 }
 
-// started takes the handshake's round trip and forgets its segments.
+// started takes the handshake's round trip and drops its segments.
 func (c *Conn) started(now frame.Time) {
 	if len(c.sent) > 0 && c.sent[0].retries == 0 {
 		c.rtt.measure(now - c.sent[0].at)
@@ -331,8 +331,8 @@ func (c *Conn) peerClosed(now frame.Time) {
 	}
 }
 
-// marks takes a mark of congestion on a packet, to be echoed: until the sender
-// says that it heard (RFC 3168), or exactly for the packets that had one (RFC 8257
+// marks takes a congestion mark on a packet, to be echoed: until the sender
+// acknowledges it with CWR (RFC 3168), or exactly for the packets that had one (RFC 8257
 // section 3.2).
 func (c *Conn) marks(s *Segment) {
 	if !c.ecn {

@@ -231,7 +231,7 @@ func TestEchoVectors(t *testing.T) {
 }
 
 // RFC 7323 section 5.3 and 5.5: a segment with an older stamp is acknowledged and not taken (R1),
-// by arithmetic that wraps; one outside of the window tells no stamp (R2, R3); a reset is not
+// by arithmetic that wraps; one outside of the window sets no stamp (R2, R3); a reset is not
 // asked for its stamp; a stamp of more than 24 days ago is none, and the next one takes its place.
 func TestPAWSVectors(t *testing.T) {
 	const day = 24 * 3600 * frame.Second
@@ -263,7 +263,7 @@ func TestPAWSVectors(t *testing.T) {
 			if s.Ack-v.mine != want || s.Options.Echo != echo {
 				t.Errorf("%d of 10 bytes are acknowledged and %d echoed, want %d and %d", s.Ack-v.mine, s.Options.Echo, want, echo)
 			}
-			// What is remembered is as old as the segment that told it.
+			// What is kept is as old as the segment that it came in.
 			v.data(v.mine+want, 10, stamped(echo-1, 0))
 			if s := v.next(); s.Ack-v.mine != want || s.Options.Echo != echo {
 				t.Errorf("an older stamp behind it: %d bytes are acknowledged and %d echoed", s.Ack-v.mine, s.Options.Echo)

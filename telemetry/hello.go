@@ -10,7 +10,7 @@ import (
 	"io"
 )
 
-// Hello is what an exporter says first on a connection to a collector. Reports
+// Hello is the first message of an exporter on a connection to a collector. Reports
 // follow in their wire form. The collector answers with sequence numbers, 8 bytes
 // each, the most significant first: all reports up to there are kept, and need not
 // be sent again. An exporter that connects anew sends all that was not answered.
@@ -122,7 +122,7 @@ func ReadHello(r io.Reader) (*Hello, error) {
 func (h *Hello) validate() error {
 	switch {
 	case h.Version != HelloVersion:
-		return fmt.Errorf("an exporter speaks version %d, this program version %d", h.Version, HelloVersion)
+		return fmt.Errorf("an exporter has version %d, this program version %d", h.Version, HelloVersion)
 	case h.Name == "" || len(h.Name) > 64:
 		return fmt.Errorf("the name of an exporter has %d bytes; 1 to 64 are possible", len(h.Name))
 	case h.Boot == 0:

@@ -1,5 +1,5 @@
 // Package telemetry holds what the systems share that report on traffic: the way
-// of a finished report from a node to whoever exports it.
+// of a finished report from a node to its exporter.
 package telemetry
 
 import "sync/atomic"

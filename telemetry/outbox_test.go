@@ -46,7 +46,7 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// The exporter has all reports: the node is told so.
+// The exporter has all reports: the node is notified.
 func TestOutboxIsBounded(t *testing.T) {
 	o := telemetry.NewOutbox(new(int))
 	r := o.Empty()

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// Report is what a node tells collectors, as it travels: over a connection, in a
+// Report is what a node sends to collectors, as it travels: over a connection, in a
 // message of a broker, in a file.
 type Report struct {
 	Kind string // the system that made it, such as lossradar, whose package reads Body
@@ -94,7 +94,7 @@ func ReportSize(r *bufio.Reader) (int, error) {
 		}
 		return 0, err
 	}
-	// What is wrong with the header is found before its lengths are believed.
+	// What is wrong with the header is found before its lengths are used.
 	if _, _, err := ParseReport(head); err != nil && !errors.Is(err, ErrShort) {
 		return 0, err
 	}

@@ -16,7 +16,7 @@ var reports = []telemetry.Report{
 }
 
 // Reports one after the other are read as they were written; one that is cut off
-// anywhere is told from one that is wrong.
+// anywhere is distinguished from one that is wrong.
 func TestReports(t *testing.T) {
 	var b []byte
 	for i := range reports {
@@ -85,7 +85,7 @@ func TestDesk(t *testing.T) {
 	}
 }
 
-// A reader gives the same reports, leaves out those that are too large, and tells an
+// A reader gives the same reports, leaves out those that are too large, and distinguishes an
 // end between two reports from one within.
 func TestReadReport(t *testing.T) {
 	var b []byte

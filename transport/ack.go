@@ -110,7 +110,7 @@ func (s *Sender) sack(now frame.Time, seq uint64, r *AckResult) {
 		s.edge = max(s.edge, e)
 	}
 	if s.edge <= s.cum || s.resend < s.next {
-		return // too few to tell a loss from reordering; or all is being sent again
+		return // too few to distinguish a loss from reordering; or all is being sent again
 	}
 	if !s.inRec {
 		s.enter(now, r)

@@ -43,13 +43,13 @@ type Config struct {
 	DynamicRTO bool
 
 	// NackThreshold is how many packets above a gap must have arrived before
-	// it counts as a loss; 0 and 1: the first one tells. TCP, NewReno: 0 means 3.
+	// it counts as a loss; 0 and 1: the first one counts. TCP, NewReno: 0 means 3.
 	// Raise it where the network reorders.
 	NackThreshold uint8
 
 	// NoFastRetransmit makes NewReno ignore duplicate acknowledgements: only a
 	// timeout reports a loss (DeTail, section 4.3.4: where each packet goes its
-	// own way, packets out of order tell nothing).
+	// own way, packets out of order mean nothing).
 	NoFastRetransmit bool
 
 	// PartialAck retransmits at each cumulative step within a recovery that a

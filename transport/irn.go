@@ -30,7 +30,7 @@ var IRNNoSACK = register(Kind{
 			s.enter(now, r)
 		}
 	},
-	// Where no SACK can tell, the next hole is at cum (RFC 6582).
+	// Where no SACK can say, the next hole is at cum (RFC 6582).
 	step:    func(s *Sender, now frame.Time, _ *AckResult) { s.stepSelective(now, true) },
 	expired: expireSelective,
 })

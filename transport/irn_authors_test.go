@@ -66,7 +66,7 @@ func TestRecoveryEndsBehindItsLastRetransmission(t *testing.T) {
 	}
 }
 
-// An acknowledgement that tells nothing new keeps the timer from firing, unless
+// An acknowledgement with nothing new keeps the timer from firing, unless
 // only progress counts.
 func TestEveryAcknowledgementRestartsTheTimer(t *testing.T) {
 	for _, progress := range []bool{false, true} {

@@ -301,7 +301,7 @@ func TestNackThreshold(t *testing.T) {
 	x.done(2)
 }
 
-// Without SACKs each cumulative step within the recovery tells the next hole.
+// Without SACKs each cumulative step within the recovery shows the next hole.
 func TestNoSACK(t *testing.T) {
 	cfg := irn(16)
 	cfg.Recovery = IRNNoSACK
@@ -353,7 +353,7 @@ func TestRetransmitDelay(t *testing.T) {
 }
 
 // A receiver that is not ready: whatever the recovery, all goes again, not before the
-// time that it asked for, and what is notified of the first copies begins no
+// time that it asked for, and what is reported of the first copies begins no
 // recovery.
 func TestRewind(t *testing.T) {
 	for _, kind := range Kinds() {

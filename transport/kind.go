@@ -10,7 +10,7 @@ import (
 	"gswitch/options"
 )
 
-// Kind is a scheme of loss recovery: what listings print, what tells it from
+// Kind is a scheme of loss recovery: what listings print, what distinguishes it from
 // the others, and its rules. There is one Kind for each scheme, made by
 // register; a Config points to it.
 type Kind struct {
@@ -32,11 +32,11 @@ type Kind struct {
 	dynamic   bool // the timeout always follows the round trips
 	pipe      bool // SACKed and lost packets leave the flight (RFC 6675)
 	windowed  bool // retransmissions respect the window, but for the first of an episode
-	dupThresh int  // packets that must have arrived above a lost one, where Config does not tell; 0 = 1
+	dupThresh int  // packets that must have arrived above a lost one, where Config has none; 0 = 1
 
 	// set puts the options where the sender and the receiver look for them.
 	set func(c *Config, v *options.Values)
-	// nak is notified of a gap by a NAK that names no packet; advanced: it also
+	// nak takes a gap of a NAK that names no packet; advanced: it also
 	// moved the cumulative acknowledgement.
 	nak func(s *Sender, now frame.Time, advanced bool, r *AckResult)
 	// step follows the cumulative acknowledgement to s.cum, in an episode of recovery

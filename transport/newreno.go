@@ -28,10 +28,10 @@ var NewReno = register(Kind{
 })
 
 // duplicate takes a duplicate acknowledgement: a packet arrived and the one at
-// cum did not. The third begins fast retransmit, and from then on each tells
+// cum did not. The third begins fast retransmit, and from then on each reports
 // that a packet has left the network (RFC 5681 section 3.2), which RFC 6582
 // puts as a larger window and this as less in flight. After a timeout
-// duplicates tell nothing until all is acknowledged that was sent before
+// duplicates mean nothing until all is acknowledged that was sent before
 // (RFC 6582 section 4).
 func (s *Sender) duplicate(now frame.Time, r *AckResult) {
 	if s.cfg.NoFastRetransmit || s.resend < s.next { // or all is being sent again

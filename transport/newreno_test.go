@@ -83,7 +83,7 @@ func TestNewRenoAfterTimeout(t *testing.T) {
 	x.done(4)
 }
 
-// Without fast retransmit packets out of order are told by nothing but the step
+// Without fast retransmit packets out of order are shown by nothing but the step
 // that follows.
 func TestNoFastRetransmit(t *testing.T) {
 	cfg := newReno()
@@ -95,7 +95,7 @@ func TestNoFastRetransmit(t *testing.T) {
 	x.fill()
 	for range 40 {
 		if r := x.nack(0, 0, ""); r != (AckResult{}) {
-			t.Fatalf("a duplicate acknowledgement told %+v", r)
+			t.Fatalf("a duplicate acknowledgement gave %+v", r)
 		}
 	}
 	if x.s.BytesInFlight() != 50000 {

@@ -217,7 +217,6 @@ func (r *Receiver) discard(now frame.Time) Verdict {
 	return v
 }
 
-// ack completes v with an ACK.
 // Answer turns the verdict on a packet that asked for an acknowledgement into
 // one that sends it, though coalescing would put it off.
 func (r *Receiver) Answer(v Verdict) Verdict { return r.ack(v) }

@@ -60,7 +60,7 @@ func TestDuplicateOutOfOrderIsNotPlacedAgain(t *testing.T) {
 	}
 }
 
-func TestGoBackNTellsEachGapOnce(t *testing.T) {
+func TestGoBackNReportsEachGapOnce(t *testing.T) {
 	var r Receiver
 	cfg := Config{Recovery: GoBackN}
 	r.Init(&cfg)
@@ -77,7 +77,7 @@ func TestGoBackNTellsEachGapOnce(t *testing.T) {
 	want(0, 3, false, "NACK(2,2) MSN 0")
 	want(frame.Second, 4, false, "nothing")
 
-	cfg.NakInterval = 500 * us // now the same gap is told again
+	cfg.NakInterval = 500 * us // now the same gap is reported again
 	want(frame.Second, 4, false, "NACK(2,2) MSN 0")
 	want(frame.Second+500*us, 5, false, "nothing")
 	want(frame.Second+501*us, 5, false, "NACK(2,2) MSN 0")

@@ -51,7 +51,7 @@ var (
 	OneLevel = []uint64{1 << 62}
 )
 
-// maxLevels is what four bits of a header tell apart, without 0.
+// maxLevels is what four bits of a header distinguish, without 0.
 const maxLevels = 15
 
 func (r *Recursive) validate(k *Kind) error {
@@ -94,7 +94,7 @@ type second struct {
 	cfg     *Recursive
 	chunks  []chunk // messages whose loop is not over; the last one's goes first
 	sent    bitmap  // by the second loop, above cum
-	arrived bitmap  // as replies to it tell, above cum
+	arrived bitmap  // as replies to it report, above cum
 	end     uint64  // one past the highest packet posted
 	stats   SecondStats
 }
@@ -218,7 +218,7 @@ func (s *Sender) covered(cum uint64) bool {
 }
 
 // unsent returns the next packet that was never sent by the ordinary loop and
-// of which no reply to the second one has told; posted if there is none.
+// which no reply to the second one has reported; posted if there is none.
 func (s *Sender) unsent(posted uint64) uint64 {
 	if s.second == nil {
 		return s.next
@@ -243,7 +243,7 @@ func (s *Sender) skip(to uint64) {
 	s.resend = s.next
 }
 
-// drop forgets the bits below cum.
+// drop clears the bits below cum.
 func (l *second) drop(from, to uint64) {
 	l.sent.clearRange(from, min(to, l.end))
 	l.arrived.clearRange(from, min(to, l.end))

@@ -247,7 +247,7 @@ func TestCompletionByTheSecondLoop(t *testing.T) {
 }
 
 // The reply to a packet of the second loop keeps the cumulative acknowledgement
-// of the last ordinary one, and tells the run around it.
+// of the last ordinary one, and reports the run around it.
 func TestLowRepliesOfTheReceiver(t *testing.T) {
 	var r Receiver
 	r.Init(rc3(TCP, DesignLevels, Meet))

@@ -28,7 +28,7 @@ type Sender struct {
 	hi        uint64 // highest SACKed sequence number; none unless above cum
 	edge      uint64 // holes below are lost: the lowest of the threshold's highest SACKed packets
 	dups      int    // NewReno: duplicate acknowledgements since the last step
-	inflation uint64 // NewReno: bytes that have left the network, as duplicates in recovery tell
+	inflation uint64 // NewReno: bytes that have left the network, as duplicates in recovery show
 
 	second *second // of RC3; nil: none
 
@@ -53,7 +53,7 @@ type SenderStats struct {
 	BadAcks         uint64 // acknowledgements of what was never sent, ignored
 }
 
-// record is what the sender remembers of a packet in flight.
+// record is what the sender keeps of a packet in flight.
 type record struct {
 	at    frame.Time // when it was sent; once lost, when that was noticed
 	bytes uint32     // payload
@@ -249,7 +249,7 @@ func (s *Sender) Rewind(now, until frame.Time) {
 	s.dups, s.inflation = 0, 0
 	s.goBack(now)
 	if s.hi > s.cum {
-		// What arrives of the packets sent again is told again.
+		// What arrives of the packets sent again is reported again.
 		s.sacked.clearRange(s.cum, s.next)
 		s.hi, s.edge = s.cum, s.cum
 	}

@@ -44,7 +44,7 @@ func TestAllocations(t *testing.T) {
 }
 
 // A request through the ring, against Worker.Do: what it takes to bring one, or
-// many, to a worker and to learn of its end. Nothing is sent: the connection has
+// many, to a worker and to get its completion. Nothing is sent: the connection has
 // ended, and requests are flushed.
 func BenchmarkHandOver(b *testing.B) {
 	open := func(b *testing.B) (*duo, *QueuePair) {

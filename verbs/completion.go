@@ -54,7 +54,7 @@ func (s Status) String() string {
 	return fmt.Sprintf("status %d", uint8(s))
 }
 
-// Completion tells the end of a request.
+// Completion reports the end of a request.
 type Completion struct {
 	WRID   uint64 // of the post
 	QP     *QueuePair
@@ -91,7 +91,7 @@ var opcodes = [...]Opcode{hostnic.SendDone: OpSend, hostnic.RecvDone: OpRecv, ho
 var statuses = [...]Status{hostnic.StatusOK: Success, hostnic.StatusFlushed: WRFlushError, hostnic.StatusRemote: RemoteAccessError,
 	hostnic.StatusInvalid: RemoteInvalidRequest, hostnic.StatusNotReady: RNRRetryExceeded, hostnic.StatusRetries: RetryExceeded}
 
-// CompletionQueue tells the ends of the requests of its queue pairs, in the
+// CompletionQueue reports the ends of the requests of its queue pairs, in the
 // order in which they ended; those of one queue of a queue pair in the order of
 // their posting.
 type CompletionQueue struct {

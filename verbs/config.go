@@ -41,13 +41,13 @@ type Config struct {
 	Recovery   *transport.Kind   // of connections that are dialed; nil: go-back-N
 	Timeout    time.Duration     // before what is not acknowledged is sent again; 0 = 20 BaseRTT, at least 20 ms
 	Class      uint8             // of traffic, 0 to 7; its DSCP is 8 times that
-	PFCClasses uint8             // one bit for each class in which pauses are obeyed
+	PFCClasses uint8             // one bit for each class in which pauses are honoured
 
 	Poll   dataplane.PollMode // when the worker sleeps
 	Pin    bool               // the worker runs on CPU only
 	CPU    int
 	Chunks int          // frames of the packet memory; 0: computed from the interface's queues
-	Logger *slog.Logger // of what becomes of the interface; nil: nobody is notified
+	Logger *slog.Logger // of what becomes of the interface; nil: not logged
 }
 
 const (

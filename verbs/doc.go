@@ -7,7 +7,7 @@
 //	Memory           bytes that other hosts may reach (ibv_reg_mr)
 //	Listener         takes connections (rdma_listen)
 //	QueuePair        one end of a connection; operations are posted on it
-//	CompletionQueue  tells their ends: polled, or waited for
+//	CompletionQueue  reports their ends: polled, or waited for
 //
 // The other end is a program like this one, or ghost: "ghost serve" lets a
 // program read and write its memory, and "ghost perf write" and "ghost perf

@@ -13,7 +13,7 @@ import (
 	"gswitch/hostnic/agent"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	// ErrClosed is returned where the host, the queue pair or the listener was
 	// closed here.
@@ -143,7 +143,7 @@ func (h *Host) Close() error {
 	}
 	_ = h.command(shutdown{}) // a worker that has ended carries out none
 	close(h.flushed)
-	for end := time.Now().Add(parting); err == nil && !h.silent() && time.Now().Before(end); {
+	for end := time.Now().Add(parting); err == nil && !h.idle() && time.Now().Before(end); {
 		time.Sleep(100 * time.Microsecond)
 	}
 	if h.own {
@@ -152,8 +152,8 @@ func (h *Host) Close() error {
 	return errors.Join(h.engine.RemovePort(h.port), h.engine.RemoveNode(h.worker.Index(), h.node))
 }
 
-// silent reports whether the other ends know, and what was to be sent has gone.
-func (h *Host) silent() bool {
+// idle reports whether the other ends know, and what was to be sent has gone.
+func (h *Host) idle() bool {
 	left := true
 	if h.worker.Do(func(now frame.Time) {
 		left = h.node.Parting() > 0 || h.node.NIC().PortWake(now, 0) != frame.Never

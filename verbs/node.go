@@ -40,7 +40,7 @@ func newNode(a *agent.Agent) *node {
 }
 
 // ring says that the queue pair of a tag has new posts. Any goroutine calls it.
-// It reports whether nobody had said so.
+// It reports whether that is new.
 func (n *node) ring(tag uint64) bool {
 	word, bit := &n.bells[(tag-1)/64], uint64(1)<<((tag-1)%64)
 	if word.Load()&bit != 0 {

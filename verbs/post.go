@@ -25,7 +25,7 @@ const (
 
 // WorkRequest is an operation to be done (ibv_send_wr).
 type WorkRequest struct {
-	WRID uint64 // the caller's, told by the completion
+	WRID uint64 // the caller's, returned in the completion
 	Verb Verb
 	// Local is what Send and Write carry, and where Read puts what it got and
 	// atomics what was there, 8 bytes little-endian (see Uint64). It is the
@@ -131,7 +131,7 @@ func (q *QueuePair) Write(wrID uint64, data []byte, to RemoteMemory, addr uint64
 	return q.post1(WorkRequest{WRID: wrID, Verb: Write, Local: data, RemoteAddr: addr, RKey: to.RKey})
 }
 
-// WriteImm is Write that also takes a buffer of the other end, and tells its
+// WriteImm is Write that also takes a buffer of the other end, and reports to its
 // completion a number.
 func (q *QueuePair) WriteImm(wrID uint64, data []byte, to RemoteMemory, addr uint64, imm uint32) error {
 	return q.post1(WorkRequest{WRID: wrID, Verb: WriteImm, Local: data, RemoteAddr: addr, RKey: to.RKey, Imm: imm})

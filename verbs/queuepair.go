@@ -25,7 +25,7 @@ type QPConfig struct {
 
 	Retry    int           // timeouts in a row that end the connection; 0 = 100, at most 255
 	RNRRetry int           // answers in a row that there is no buffer that end it; 0: it waits for ever (rnr_retry 7 of ibv_qp_attr)
-	RNRTimer time.Duration // what this end tells the other one to wait for when there is no buffer; 0 = 10 us
+	RNRTimer time.Duration // how long the other end is asked to wait when there is no buffer; 0 = 10 us
 	MaxReads int           // Reads and atomics under way; 0 = 16, at most 128
 }
 

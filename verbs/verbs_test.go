@@ -278,8 +278,8 @@ func (d *duo) refused(host int) (n uint64) {
 	return n
 }
 
-// A peer that falls silent is noticed by whoever waits for it.
-func TestPeerDies(t *testing.T) {
+// A peer that stops sending is noticed by whoever waits for it.
+func TestPeerDisappears(t *testing.T) {
 	d := newDuo(t, nil)
 	l, _ := d.listen(1000, ListenConfig{})
 	a, _ := d.connect(l, QPConfig{Retry: 5})
@@ -312,7 +312,7 @@ func TestClose(t *testing.T) {
 		select {
 		case <-ends[1-who].Done():
 		case <-d.ctx.Done():
-			t.Fatal("the other end does not learn of it")
+			t.Fatal("the other end is not notified")
 		}
 		if err := ends[1-who].Err(); err != nil {
 			t.Errorf("%d closed: the other end's error is %v", who, err)

@@ -26,7 +26,7 @@ type aclState struct {
 	ids    [vector]uint32
 }
 
-// flowCacheSize is how many flows a worker remembers for an access list.
+// flowCacheSize is how many flows a worker caches for an access list.
 const flowCacheSize = 8192
 
 // compileACLs builds the tables. Counter ids follow the rule's name, or its

@@ -108,7 +108,7 @@ func TestApplyKeepsState(t *testing.T) {
 	if err := r.sw.Apply(&next); err != nil {
 		t.Fatal(err)
 	}
-	r.settle()
+	r.runAll()
 	r.in(0, l2(2, 1))
 	if got := len(r.out(1)); got != 2 {
 		t.Errorf("%d frames came out, want the one queued before and the one after", got)

@@ -20,7 +20,7 @@ func (r *rig) apply(cfg *Config) {
 	if err := r.sw.Apply(cfg); err != nil {
 		r.t.Fatal(err)
 	}
-	r.settle()
+	r.runAll()
 }
 
 // asleep checks that nothing is due at once: an engine would spin.
@@ -91,7 +91,7 @@ func TestApplyChangesWorkers(t *testing.T) {
 		n.takeOver()
 		n.freeDropped()
 	}
-	r.settle()
+	r.runAll()
 	if r.sw.Nodes[0].Owns(1) || !r.sw.Nodes[1].Owns(1) {
 		t.Error("the port has not changed its owner")
 	}
@@ -123,11 +123,11 @@ func TestLinkIsKnownToAllWorkers(t *testing.T) {
 	if sw.Nodes[0].Wake(r.now) > r.now {
 		t.Error("worker 0 does not want to know")
 	}
-	r.settle()
+	r.runAll()
 	r.in(0, l2(9, 1))
 	r.one(1)
 	sw.Nodes[1].SetLink(r.now, 1, false)
-	r.settle()
+	r.runAll()
 	r.in(0, l2(9, 1))
 	r.wantDrop(0, frame.NoVLANMember)
 	r.close(depot, 4096)
@@ -135,7 +135,7 @@ func TestLinkIsKnownToAllWorkers(t *testing.T) {
 
 // A neighbour that lost its link has forgotten what it was asked: it is asked
 // again, and while the link is down nobody is kept awake.
-func TestPauseIsAskedAnewAfterAFlap(t *testing.T) {
+func TestPauseIsRequestedAnewAfterAFlap(t *testing.T) {
 	r := newRig(t, losslessConfig(2))
 	for range 30 {
 		r.in(0, tagged(1, 0, 3, 1000))

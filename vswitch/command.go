@@ -48,7 +48,7 @@ type Apply struct {
 // that it belongs into the record.
 type TakeReports struct {
 	// Taken is called for each report, with the worker, the system and the report's
-	// body, which is good until it returns. nil: nobody wants them.
+	// body, which is good until it returns. nil: they are not wanted.
 	Taken func(worker int, system string, body []byte)
 }
 

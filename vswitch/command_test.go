@@ -82,8 +82,8 @@ func TestCommandsAreCarriedOut(t *testing.T) {
 	if err := twin.sw.Do(back); err != nil {
 		t.Fatal(err)
 	}
-	r.settle()
-	twin.settle()
+	r.runAll()
+	twin.runAll()
 	if to(r) != 1 || to(twin) != 1 {
 		t.Error("the route is not in force after the command was carried out")
 	}

@@ -133,7 +133,7 @@ type PortConfig struct {
 	VLANMode VLANMode
 	PVID     uint16   // access VLAN, or native VLAN of a trunk (0 = none)
 	Allowed  []uint16 // VLANs of a trunk; nil = all that are configured
-	Isolated bool     // isolated ports do not talk to each other
+	Isolated bool     // isolated ports do not forward to each other
 
 	Storm StormControl
 	// Addresses make the port a routed interface: it does not bridge.

@@ -345,7 +345,7 @@ func (cfg *Config) flowControl(f *pfc.Config) {
 	}
 }
 
-// linkLost forgets the pauses of a port without a link.
+// linkLost clears the pauses of a port without a link.
 func (n *Node) linkLost(now frame.Time, port uint16) {
 	if p := n.ports[port].pfc; p != nil {
 		p.Reset(now)

@@ -36,7 +36,7 @@ func losslessConfig(n int) *Config {
 
 // A pause stops its class within one frame, the others go on, and it ends by
 // XON or by itself.
-func TestObeysPFC(t *testing.T) {
+func TestHonoursPFC(t *testing.T) {
 	r := newRig(t, losslessConfig(2))
 	r.in(1, pfcFrame(1<<3, 0xffff))
 	if c := r.counts(1); c.Drops[frame.PauseConsumed] != 1 || c.Dropped() != 0 {
@@ -81,7 +81,7 @@ func TestPauseFrameStopsTheLink(t *testing.T) {
 
 // A congested port asks its senders to pause before anything is lost, ahead
 // of the data it sends itself, and lets them go on when it has drained.
-func TestAsksForPause(t *testing.T) {
+func TestRequestsPause(t *testing.T) {
 	r := newRig(t, losslessConfig(3))
 	r.in(0, tagged(1, 0, 3, 1000)) // data for port 0 must not delay the pause
 	r.in(2, tagged(0, 2, 3, 1000), tagged(0, 2, 3, 1000))
@@ -111,7 +111,7 @@ func TestAsksForPause(t *testing.T) {
 	}
 }
 
-// Senders that obey within the headroom never lose a frame, whatever the
+// Senders that pause within the headroom never lose a frame, whatever the
 // pattern; the same senders against a headroom that is too small do, so the
 // test can fail.
 func TestLosslessUnderIncast(t *testing.T) {
@@ -126,7 +126,7 @@ func TestLosslessUnderIncast(t *testing.T) {
 	}
 }
 
-// incast lets four hosts send to the fifth at line rate, obeying pauses one
+// incast lets four hosts send to the fifth at line rate, honouring pauses one
 // frame and a cable late, and returns the frames that the switch dropped.
 func incast(t *testing.T, cfg *Config) (lost uint64) {
 	const cable = frame.Microsecond

@@ -81,7 +81,7 @@ func TestCrossbarConservation(t *testing.T) {
 				if err := r.sw.Apply(next); err != nil {
 					rt.Fatal(err)
 				}
-				r.settle()
+				r.runAll()
 			},
 			"": func(rt *rapid.T) {
 				for _, n := range r.sw.Nodes {
@@ -256,7 +256,7 @@ func TestCrossbarLeavesNoCharge(t *testing.T) {
 		if err := r.sw.Apply(c); err != nil {
 			t.Fatal(err)
 		}
-		r.settle()
+		r.runAll()
 	}
 	sent := 0
 	for range 20 {

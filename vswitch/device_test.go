@@ -39,12 +39,12 @@ func newDevice(t rapid.TB, cfg *vswitch.Config, workers, chunks int) *device {
 	for i := range cfg.Ports {
 		d.link(uint16(i), true)
 	}
-	d.settle()
+	d.runAll()
 	return d
 }
 
-// settle runs the workers until none has frames for another.
-func (d *device) settle() {
+// runAll runs the workers until none has frames for another.
+func (d *device) runAll() {
 	for range 2 * len(d.sw.Nodes) {
 		for _, n := range d.sw.Nodes {
 			n.Advance(d.now)
@@ -54,7 +54,7 @@ func (d *device) settle() {
 
 func (d *device) advance(by frame.Time) {
 	d.now += by
-	d.settle()
+	d.runAll()
 }
 
 func (d *device) link(port uint16, up bool) {
@@ -87,7 +87,7 @@ func (d *device) receive(port uint16, frames ...[]byte) {
 		v = append(v, r)
 	}
 	d.sw.Nodes[w].Receive(d.now, port, v)
-	d.settle()
+	d.runAll()
 }
 
 // transmit takes what a port sends now, and shows each frame to see.
@@ -125,7 +125,7 @@ func (d *device) apply(cfg *vswitch.Config) {
 	if err := d.sw.Apply(cfg); err != nil {
 		d.t.Fatal(err)
 	}
-	d.settle()
+	d.runAll()
 }
 
 // counts are those of all workers for a port.
@@ -143,7 +143,7 @@ func (d *device) close(ports int) {
 	for p := range ports {
 		d.link(uint16(p), false)
 	}
-	d.settle()
+	d.runAll()
 	for _, n := range d.sw.Nodes {
 		n.Flush(d.now)
 	}

@@ -12,9 +12,9 @@ import (
 	wt "gswitch/wire/wiretest"
 )
 
-// What only switches tell senders does not come in by a port to a host, and
+// Notices that only switches send to senders do not come in by a port to a host, and
 // does by one to a switch; what hosts have to say of both goes through.
-func TestHostsTellNothingForSwitches(t *testing.T) {
+func TestHostsSendNoNoticesForSwitches(t *testing.T) {
 	made := func(mode inband.Mode, op uint8, records int) []byte {
 		profile := inband.DefaultProfile()
 		codec := inband.NewCodec(mode, &profile)
@@ -74,7 +74,7 @@ func TestHostsTellNothingForSwitches(t *testing.T) {
 }
 
 // Notices leave most of a link to what it carries, however many there are to be
-// told.
+// notified.
 func TestNoticesShareTheLink(t *testing.T) {
 	for _, share := range []bool{false, true} {
 		cfg := baseConfig(2)

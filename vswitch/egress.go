@@ -59,7 +59,7 @@ func (n *Node) showSent(ps *portState, port uint16, v []frame.Ref) {
 	}
 }
 
-// sift drops frames that a feature gave up at the last moment, and returns the
+// sift drops frames that a feature discarded at the last moment, and returns the
 // others.
 func (n *Node) sift(now frame.Time, v []frame.Ref) []frame.Ref {
 	keep := v[:0]

@@ -112,7 +112,7 @@ func trainOf(m *frame.Meta) uint64 {
 }
 
 // bulk reports whether frames like this one may be gathered: they are looked at
-// together, and nobody asks between them what waits.
+// together, and what waits is not looked up between them.
 func (n *Node) bulk(m *frame.Meta) bool {
 	if int(n.prog.ports[m.OutPort].worker) != n.index || n.inputs != nil || m.Flags&frame.Flooded != 0 {
 		return false

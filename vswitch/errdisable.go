@@ -54,7 +54,7 @@ func (n *Node) checkErrDisable(now frame.Time, port uint16) {
 }
 
 // Disable takes an own port out of use until an instant, if that is later than the
-// one until which it is, and remembers by what.
+// one until which it is, and notes by what.
 func (n *Node) Disable(now frame.Time, port uint16, until frame.Time, by string) {
 	ps := &n.ports[port]
 	if until <= ps.disabled {

@@ -226,10 +226,10 @@ type Instance struct {
 	// Sends is shown the frames that a port sends, when nothing keeps them from it any
 	// more and congestion marks are written: it may change what is in them.
 	Sends func(port uint16, v []frame.Ref)
-	// Left is notified of frames that have left egress queues of one port, sent or
+	// Left is called with frames that have left egress queues of one port, sent or
 	// not. Their Meta says which.
 	Left func(v []frame.Ref)
-	// Released is notified of frames that leave the switch by a port, or are dropped
+	// Released is called with frames that leave the switch by a port, or are dropped
 	// from its queues: of those of Left that are not queued again.
 	Released func(port uint16, v []frame.Ref)
 	// Dropped is shown the frames that the worker drops, before they are freed,

@@ -234,7 +234,7 @@ func TestFloodsLeaveRoomBetweenWorkers(t *testing.T) {
 	if n := r.counts(0).Drops[frame.WorkerRing]; ring.Len() != ring.Cap() || n != 0 {
 		t.Errorf("%d of %d frames wait for the other worker, %d were lost", ring.Len(), ring.Cap(), n)
 	}
-	r.settle()
+	r.runAll()
 	for p := range uint16(4) {
 		r.out(p)
 	}

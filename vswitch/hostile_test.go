@@ -308,8 +308,8 @@ func TestHandoffIsBounded(t *testing.T) {
 	if n.Wake(r.now) > r.now {
 		t.Error("what is left is not due")
 	}
-	r.settle()
-	r.settle()
+	r.runAll()
+	r.runAll()
 	if got := len(r.out(1)); got != 2*takeVectors*vector {
 		t.Errorf("%d frames, want %d", got, 2*takeVectors*vector)
 	}

@@ -49,11 +49,11 @@ type InputQueues interface {
 
 // copied are the frames that are sent by several ports. They do not wait in input
 // queues, since there they would hold up what comes behind them: a slow port would slow
-// all that send something to everybody, and a slow mirror those whose frames it copies.
+// all that send something to all ports, and a slow mirror those whose frames it copies.
 const copied = frame.IsClone | severalPorts
 
 // severalPorts are the frames that are sent to more than one station, or to one that
-// nobody knows.
+// are not known.
 const severalPorts = frame.IsMulticast | frame.IsBroadcast | frame.Flooded
 
 // Passage is what the options of a feature with InputQueues report of the way of
@@ -96,7 +96,7 @@ func (n *Node) adoptInputs(now frame.Time) {
 	n.inputs = in
 }
 
-// dismissInputs gives up the input queues: what waits in them is dropped, what has
+// dismissInputs ends the input queues: what waits in them is dropped, what has
 // come to its egress queue leaves by it.
 func (n *Node) dismissInputs(now frame.Time) {
 	n.flushInputs()

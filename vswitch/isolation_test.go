@@ -16,10 +16,10 @@ import (
 
 var isolationCases = flag.Int("isolation", 200, "random cases of the isolation of ports")
 
-// stranger is what the neighbours of two ports do to a switch, who have nothing
+// behaviour is what the neighbours of two ports do to a switch, who have nothing
 // to do with the pair whose traffic is looked at: the first sends, the second is
 // sent to.
-type stranger struct {
+type behaviour struct {
 	name string
 	// frames of a step from the first, and from the second
 	step func(rng *frame.Rand, pcp uint8) (first, second [][]byte)
@@ -37,8 +37,8 @@ func times(n int, b []byte) (v [][]byte) {
 	return v
 }
 
-// Ports 0 and 1 are the pair, 2 and 3 the strangers: hosts 1 to 4.
-var strangers = []stranger{
+// Ports 0 and 1 are the pair, 2 and 3 the others: hosts 1 to 4.
+var behaviours = []behaviour{
 	{"small frames", func(_ *frame.Rand, pcp uint8) (a, b [][]byte) {
 		return times(60, ofClass(hostMAC(4), hostMAC(3), pcp, 14)), nil
 	}},
@@ -144,9 +144,9 @@ func isolated(t testing.TB, seed uint64) error {
 	if workers == 2 {
 		cfg.Ports[2].Worker, cfg.Ports[3].Worker = int(rng.Uint32n(2)), int(rng.Uint32n(2))
 	}
-	reads := 1 + int(rng.Uint32n(6)) // how seldom the second stranger's link takes frames
-	pick := rng.Uint32n(uint32(len(strangers)))
-	s, pcp := &strangers[pick], []uint8{0, 3, 7}[rng.Uint32n(3)]
+	reads := 1 + int(rng.Uint32n(6)) // how seldom the link of port 3 takes frames
+	pick := rng.Uint32n(uint32(len(behaviours)))
+	s, pcp := &behaviours[pick], []uint8{0, 3, 7}[rng.Uint32n(3)]
 	mine := []uint8{0, 3}[rng.Uint32n(2)]
 	if s.name == "neighbour discovery" && cfg.Buffer.Alpha == 4 {
 		cfg.Buffer.Alpha = 1 // multicast takes of the pair's chunks with 4 (docs/SECURITY.md, what is not bounded)

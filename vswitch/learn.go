@@ -16,7 +16,7 @@ import (
 // both families.
 const MaxLearned = 2 << 20
 
-// MaxPrefixes is how many different prefixes a switch learns as long as it lives:
+// MaxPrefixes is how many different prefixes a switch learns as long as it exists:
 // each has counters, which stay when it goes, so that somebody who announces ever
 // new ones could take all memory.
 const MaxPrefixes = 2 * MaxLearned
@@ -39,7 +39,7 @@ type LearnRoutes struct {
 	// the switch has their next hop.
 	Unused int
 	// Refused says, when it is prepared, how many of Set have prefixes that are too
-	// many: the switch has learned as many others as it may as long as it lives.
+	// many: the switch has learned as many others as it may as long as it exists.
 	Refused int
 }
 

@@ -35,7 +35,7 @@ func (r *rig) do(c Change) {
 	if err := r.sw.Do(c); err != nil {
 		r.t.Fatal(err)
 	}
-	r.settle()
+	r.runAll()
 }
 
 func TestLearnsRoutes(t *testing.T) {

@@ -33,13 +33,13 @@ func newLocal(n *Node) *local {
 }
 
 // adopt takes a new configuration: neighbours of interfaces that changed are
-// forgotten, static ones are bound.
+// removed, static ones are bound.
 func (l *local) adopt(now frame.Time) {
 	cfg := l.n.prog.Config
 	for nb, next := l.first, (*neighbor)(nil); nb != nil; nb = next {
 		next = nb.after
 		if nb.state == neighborStatic || int(nb.iface) >= len(l.n.prog.ifaces) || !l.n.prog.onLink(nb.iface, nb.key) {
-			l.forget(nb, frame.NeighborFailed)
+			l.remove(nb, frame.NeighborFailed)
 		}
 	}
 	for _, s := range cfg.Neighbors {

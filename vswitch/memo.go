@@ -7,12 +7,12 @@ import (
 	"gswitch/wire"
 )
 
-// memo remembers what was decided for IPv4 flows that were routed. A vector
+// memo caches what was decided for IPv4 flows that were routed. A vector
 // shares one look at the tables among frames that are alike; a frame that
-// comes alone, as nearly all do in virtual time, has nobody to share with but
+// comes alone, as nearly all do in virtual time, has no others to share with but
 // the frames of its flow before it.
 //
-// What it remembers holds in one epoch: a new program, a link that comes or
+// An entry holds in one epoch: a new program, a link that comes or
 // goes and a neighbour that changes each begin another.
 type memo struct {
 	epoch     uint32
@@ -37,14 +37,14 @@ type memoFlow struct {
 	vid       uint16
 }
 
-// forget begins a new epoch.
-func (c *memo) forget() { c.epoch++ }
+// newEpoch begins a new epoch.
+func (c *memo) newEpoch() { c.epoch++ }
 
 // recheck begins a new epoch if a neighbour has changed.
 func (n *Node) recheck() {
 	if v := n.neighbors.version.Load(); v != n.memo.neighbors {
 		n.memo.neighbors = v
-		n.memo.forget()
+		n.memo.newEpoch()
 	}
 }
 

@@ -52,12 +52,12 @@ func compareLone(t *testing.T, vlans bool) {
 				if err := r.sw.SetRoute(Route{Prefix: prefix, NextHops: []NextHop{{Via: via}, {Via: netip.MustParseAddr("10.0.2.2")}}}); err != nil {
 					t.Fatal(err)
 				}
-				r.settle()
+				r.runAll()
 			})
 		case 1:
-			both(func(r *rig) { _ = r.sw.DeleteRoute(prefix); r.settle() }) // it may not be there
+			both(func(r *rig) { _ = r.sw.DeleteRoute(prefix); r.runAll() }) // it may not be there
 		case 2:
-			both(func(r *rig) { r.setLink(port, up); r.settle() })
+			both(func(r *rig) { r.setLink(port, up); r.runAll() })
 		case 3:
 			both(func(r *rig) {
 				cfg := *r.sw.Program().Config
@@ -66,14 +66,14 @@ func compareLone(t *testing.T, vlans bool) {
 				if err := r.sw.Apply(&cfg); err != nil {
 					t.Fatal(err)
 				}
-				r.settle()
+				r.runAll()
 			})
 		}
 		if rnd.Uint32n(10) == 0 { // a neighbour has another MAC now
 			a := arp(wire.ARPReply, selfMAC, hostMAC(200+step%50), fmt.Sprintf("10.0.%d.4", port), fmt.Sprintf("10.0.%d.1", port))
 			both(func(r *rig) { r.in(port, a) })
 		}
-		if vlans && rnd.Uint32n(3) == 0 { // a station is heard of
+		if vlans && rnd.Uint32n(3) == 0 { // a station is learned
 			b := wt.Frame(wt.Eth(hostMAC(99), hostMAC(10*int(port)+2+int(rnd.Uint32n(2)))), wt.IPv4("10.0.9.1", "10.0.9.2"), wt.UDP(1, 2), wt.Zeros(20))
 			both(func(r *rig) { r.in(port, b) })
 		}

@@ -131,7 +131,7 @@ var Systems func(cfg *Config)
 // Escapes is that for frames that escape, at all ports but the first.
 var Escapes func(cfg *Config)
 
-// congested has every port tell senders and the routes go by load.
+// congested has every port notify senders and the routes go by load.
 func congested(cfg *Config) {
 	Systems(cfg)
 	cfg.Paths = PathsConfig{Choose: pipeline.ChooseAdaptive, Thresholds: []uint64{500, 2000}, Assigned: true}

@@ -2,7 +2,7 @@ package vswitch
 
 // neighborShare is what a port has of the neighbour table: an entry without a
 // MAC is on account of the port whose frame made the switch ask, another one
-// on that of the port where the neighbour was heard last.
+// on that of the port by which the neighbour's last message came.
 type neighborShare struct{ entries, unresolved int }
 
 // share returns the account of a port, or of what is of no port.

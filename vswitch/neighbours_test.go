@@ -47,7 +47,7 @@ type parcel struct {
 }
 
 // neighbour is what stands at the other end of a port: it sends what it has as
-// fast as the link takes it, obeys pauses and stages, answers tokens, and pauses
+// fast as the link takes it, honours pauses and stages, answers tokens, and pauses
 // the switch when it likes.
 type neighbour struct {
 	w       *world
@@ -128,7 +128,7 @@ func (n *neighbour) control(now frame.Time, b []byte) { n.put(now, span(len(b)),
 
 func marked(b []byte) bool { return binary.BigEndian.Uint16(b[12:]) == wire.EtherTypeTokenMark }
 
-// obey acts on what came from the switch.
+// applyPauses acts on what came from the switch.
 func (n *neighbour) applyPauses(at frame.Time, b []byte) {
 	if binary.BigEndian.Uint16(b[12:]) != wire.EtherTypeMACControl {
 		return

@@ -47,7 +47,7 @@ func TestWeightsChangeForever(t *testing.T) {
 			if err := r.sw.SetRoute(loaded); err != nil {
 				t.Fatal(err)
 			}
-			r.settle()
+			r.runAll()
 			sent := map[int]uint64{}
 			send := func(n int, flow uint16) int {
 				r.in(0, flowTo(n, flow))
@@ -158,7 +158,7 @@ func TestSweepKeepsChoices(t *testing.T) {
 				}
 			}
 		}
-		r.settle()
+		r.runAll()
 		if after := r.ways(2); !slices.Equal(before, after) {
 			t.Errorf("%v: flows go by ports %v, and before by %v", kind, after, before)
 		}

@@ -472,7 +472,7 @@ func (n *Node) Flush(now frame.Time) {
 	}
 	if n.local != nil {
 		for n.local.first != nil {
-			n.local.forget(n.local.first, frame.QueueFlush)
+			n.local.remove(n.local.first, frame.QueueFlush)
 		}
 	}
 	n.freeDropped()

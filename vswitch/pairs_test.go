@@ -71,7 +71,7 @@ func (w *world) tokens(port int, f flow) {
 func holds(t rapid.TB, f features, seed uint64, steps int) *world {
 	w := newWorld(t, f.possible(), seed)
 	w.drive(steps)
-	w.quiet()
+	w.drain()
 	w.atRest()
 	w.end()
 	return w
@@ -126,7 +126,7 @@ func TestSlowedBehindASlowedQueue(t *testing.T) {
 	if w.ns[0].stage[3] == 0 || w.ns[2].stage[3] == 0 || w.ns[3].stage[3] == 0 {
 		w.fail("nobody is slowed")
 	}
-	w.quiet()
+	w.drain()
 	w.atRest()
 	w.end()
 }

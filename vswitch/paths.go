@@ -307,7 +307,7 @@ func (x *paths) expectAt(m *frame.Meta) {
 	}
 }
 
-// arrived forgets what was handed to a worker: now it can count it.
+// arrived clears what was handed to a worker: now it can count it.
 func (n *Node) arrived(worker int) {
 	x := &n.paths
 	for p := x.handed.next(0); p >= 0; p = x.handed.next(p + 1) {
@@ -326,7 +326,7 @@ type hopMemo struct {
 	port  uint16 // frame.NoPort: it is behind a VLAN
 }
 
-// recallHop returns what is remembered of a next hop, or false where it has no
+// recallHop returns what is kept of a next hop, or false where it has no
 // port or is not resolved.
 func (n *Node) recallHop(hop uint32) (*hopMemo, bool) {
 	h := &n.paths.hops[hop]

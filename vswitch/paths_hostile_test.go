@@ -68,7 +68,7 @@ func TestFlowsOfALostLinkFollowWeights(t *testing.T) {
 // A next hop that has a link and answers nobody takes no frames from those that
 // do, whatever chooses: nothing waits at its port, so by what waits it would be
 // the best of all.
-func TestSilentNextHopIsGoneAround(t *testing.T) {
+func TestUnresolvedNextHopIsAvoided(t *testing.T) {
 	for kind := range pipeline.NumChoosers {
 		t.Run(kind.String(), func(t *testing.T) {
 			cfg := trusting(fanConfig(3, PathsConfig{Choose: kind}))
@@ -103,7 +103,7 @@ func TestSilentNextHopIsGoneAround(t *testing.T) {
 			if d := r.drops(); sent-came > neighborPending || len(d) != 0 {
 				t.Errorf("of %d frames %d came: drops %v", sent, came, d)
 			}
-			// Without the others there is nowhere to go, which is told and counted.
+			// Without the others there is nowhere to go, which is reported and counted.
 			r.setLink(1, false)
 			r.setLink(3, false)
 			for range 2 * neighborTries {
@@ -202,7 +202,7 @@ func TestGroupInUseIsReplaced(t *testing.T) {
 			if err := r.sw.Apply(&c); err != nil {
 				t.Fatal(err)
 			}
-			r.settle()
+			r.runAll()
 		}
 		want := func(what string, ports ...uint16) {
 			t.Helper()
@@ -238,7 +238,7 @@ func TestGroupInUseIsReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r.settle()
+		r.runAll()
 		want("beside others", 3)
 	}
 }

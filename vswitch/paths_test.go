@@ -222,7 +222,7 @@ func TestRouteNamesItsChoice(t *testing.T) {
 	if err := r.sw.SetRoute(Route{Prefix: netip.MustParsePrefix("30.0.0.0/8"), NextHops: via, Choose: &kind}); err != nil {
 		t.Fatal(err)
 	}
-	r.settle()
+	r.runAll()
 	n := r.sw.Nodes[0]
 	for i := range 200 {
 		hop := n.choose(1, &frame.Meta{Hash: uint32(i) << 24})
@@ -282,7 +282,7 @@ func TestPathsProperty(t *testing.T) {
 				if err := r.sw.Apply(&cfg); err != nil {
 					rt.Fatal(err)
 				}
-				r.settle()
+				r.runAll()
 			case 2, 3, 4:
 				r.advance(frame.Time(rapid.IntRange(0, 50_000).Draw(rt, "wait")))
 				out += len(r.out(p))

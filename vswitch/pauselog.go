@@ -7,7 +7,7 @@ import (
 	"gswitch/frame"
 )
 
-// PauseLog says how much a switch remembers of pauses: who asked whom to
+// PauseLog is how many pauses a switch keeps a record of: which port asked which to
 // pause, from when to when, and for the frames of which egress queues.
 type PauseLog struct {
 	// Keep is how many pauses that ended each worker keeps, the last ones;
@@ -46,7 +46,7 @@ type PauseCause struct {
 
 const pauseCauses = 4
 
-// pauseLog is what one worker remembers.
+// pauseLog is the log of one worker.
 type pauseLog struct {
 	cfg       PauseLog
 	ended     []Pause // a ring
@@ -240,9 +240,9 @@ func (n *Node) fillsIngress(p *Pause) (stuck portSet) {
 	return stuck
 }
 
-// Pauses appends the pauses that this worker remembers, those that ended in
+// Pauses appends the pauses in the log of this worker, those that ended in
 // the order in which they did and then those that last, and returns how many
-// it has forgotten. What one worker asks for begins when its share of the
+// it has dropped. What one worker asks for begins when its share of the
 // buffer wants it and ends when it does not: a neighbour is paused while any
 // worker wants it.
 func (n *Node) Pauses(v []Pause) ([]Pause, uint64) {

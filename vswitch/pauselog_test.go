@@ -31,7 +31,7 @@ func congest(r *rig) {
 
 // A pause that the buffer asks for is remembered with what it held and for
 // which egress queues, while it lasts and afterwards.
-func TestPauseLogOfWhatWeAsk(t *testing.T) {
+func TestPauseLogOfPausesSent(t *testing.T) {
 	cfg := losslessConfig(3)
 	cfg.PFC.Log = PauseLog{Keep: 4}
 	r := newRig(t, cfg)
@@ -58,7 +58,7 @@ func TestPauseLogOfWhatWeAsk(t *testing.T) {
 	}
 }
 
-func TestPauseLogOfWhatWeObey(t *testing.T) {
+func TestPauseLogOfPausesReceived(t *testing.T) {
 	cfg := losslessConfig(2)
 	cfg.PFC.Log = PauseLog{Keep: 4}
 	r := newRig(t, cfg)

@@ -33,7 +33,7 @@ func pointed() *vswitch.Config {
 	return cfg
 }
 
-// notices counts what the congestion points of the switch tell the host behind a
+// notices counts what the congestion points of the switch send to the host behind a
 // port, queue pair by queue pair.
 func notices(t *testing.T, frames [][]byte) map[uint32]int {
 	notified := map[uint32]int{}
@@ -52,9 +52,9 @@ func notices(t *testing.T, frames [][]byte) map[uint32]int {
 	return notified
 }
 
-// A flow is told as long as a frame of it waits, and once more: whether its
+// A flow is notified as long as a frame of it waits, and once more: whether its
 // frames leave by the port, or are thrown away with its link, and also where
-// they overtake each other in the queue, so that only their leaving tells.
+// they overtake each other in the queue, so that only their leaving shows it.
 func TestFlowsEndWithTheirFrames(t *testing.T) {
 	for _, how := range []string{"sent", "flushed", "drained by the watchdog"} {
 		for _, overtake := range []bool{false, true} {
@@ -76,7 +76,7 @@ func TestFlowsEndWithTheirFrames(t *testing.T) {
 				}
 				notified := notices(t, d.sends(0, 35*frame.Microsecond))
 				if v := roccpoint.Views(d.node(1), nil)[0]; v.Flows != 6 || len(notified) != 6 {
-					t.Fatalf("%d flows wait and %d were told, want 6", v.Flows, len(notified))
+					t.Fatalf("%d flows wait and %d were notified, want 6", v.Flows, len(notified))
 				}
 				switch how {
 				case "sent":
@@ -97,14 +97,14 @@ func TestFlowsEndWithTheirFrames(t *testing.T) {
 					t.Errorf("%d flows are known, %d bytes wait", v.Flows, v.QueueBytes)
 				}
 				if notified := notices(t, d.sends(0, 3*frame.Millisecond)); len(notified) != 0 {
-					t.Errorf("flows of which nothing waits are told: %v", notified)
+					t.Errorf("flows of which nothing waits are notified: %v", notified)
 				}
 			})
 		}
 	}
 }
 
-// A point that is turned on again tells nobody of whom the last frame left while
+// A point that is turned on again notifies nobody whose last frame left while
 // it was off.
 func TestPointsForgetWhileOff(t *testing.T) {
 	cfg := pointed()

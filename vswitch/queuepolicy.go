@@ -7,8 +7,8 @@ import (
 	"gswitch/scheduler"
 )
 
-// Who is dropped for whom at an egress queue is the scheduler's business: here
-// frames that it gives up leave the switch.
+// Which frame is dropped for which at an egress queue is up to the scheduler: here
+// frames that it evicts leave the switch.
 
 // losslessQueues are the egress queues of lossless classes: no frame that waits
 // there goes for another one.

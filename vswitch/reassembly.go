@@ -11,7 +11,7 @@ import (
 // Echo requests to the switch may come in fragments, or in frames that lie in
 // several chunks. What is kept of them is bounded: some datagrams at a time, of
 // which the oldest gives way to a new one, each no longer than IP allows.
-// Fragments that overlap spoil their datagram (RFC 5722).
+// A datagram with overlapping fragments is dropped (RFC 5722).
 const (
 	MaxReassemblies = 16
 	reassemblyTime  = 60 * frame.Second // RFC 8200 4.5; RFC 1122 3.3.2: 60 s to 120 s

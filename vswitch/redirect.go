@@ -9,7 +9,7 @@ import (
 // least as long from one redirect to the next).
 const redirectAgain = frame.Second
 
-// redirects remembers who was redirected lately. Senders whose addresses fall
+// redirects notes which senders were redirected lately. Senders whose addresses fall
 // on one place share it, so no more redirects leave in a second than it has.
 type redirects [64]frame.Time
 

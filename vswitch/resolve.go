@@ -88,7 +88,7 @@ func (l *local) entry(id nextHop, port uint16) *neighbor {
 	return nb
 }
 
-// ask sends a request for a neighbour and arms its timer.
+// solicit sends a request for a neighbour and arms its timer.
 func (l *local) solicit(now frame.Time, nb *neighbor) {
 	nb.tries++
 	l.arm(&l.retries, nb, now+neighborRetry)
@@ -100,8 +100,8 @@ func (l *local) solicit(now frame.Time, nb *neighbor) {
 }
 
 // learn takes note of a neighbour's MAC. create makes an entry for one that
-// was not asked for: it is about to talk to us. It goes on account of the port
-// where it was heard.
+// was not asked for: it is about to send to us. It counts for the port
+// by which its message came.
 func (l *local) learn(now frame.Time, id nextHop, mac uint64, create bool, port uint16) {
 	nb := l.table[id]
 	if nb == nil && (!create || !l.n.prog.onLink(id.iface, id.key)) || nb != nil && nb.state == neighborStatic || mac == l.n.selfMAC {
@@ -130,8 +130,8 @@ func (l *local) release(nb *neighbor) {
 	}
 }
 
-// forget removes a neighbour and drops what waited for it.
-func (l *local) forget(nb *neighbor, why frame.Reason) {
+// remove takes a neighbour out of the table and drops what waited for it.
+func (l *local) remove(nb *neighbor, why frame.Reason) {
 	for r := l.next(nb); r != frame.Nil; r = l.next(nb) {
 		l.n.drop(r, why)
 	}
@@ -154,10 +154,10 @@ func (l *local) forget(nb *neighbor, why frame.Reason) {
 	}
 }
 
-// portLost forgets the neighbours behind a port that lost its link: who is
+// portLost removes the neighbours behind a port that lost its link: who is
 // there when it comes back may be somebody else. Must come before the port's
 // addresses leave the forwarding database; a neighbour of a VLAN of whom that
-// knows nothing may have been there.
+// has nothing may have been there.
 func (l *local) portLost(port uint16) {
 	prog := l.n.prog
 	for nb, next := l.first, (*neighbor)(nil); nb != nil; nb = next {
@@ -174,7 +174,7 @@ func (l *local) portLost(port uint16) {
 		} else if f.port != port {
 			continue
 		}
-		l.forget(nb, frame.NeighborFailed)
+		l.remove(nb, frame.NeighborFailed)
 	}
 }
 
@@ -213,7 +213,7 @@ func (l *local) advance(now frame.Time) {
 func (l *local) expire(now frame.Time, nb *neighbor) {
 	switch {
 	case nb.state == neighborFailed:
-		l.forget(nb, frame.NeighborFailed)
+		l.remove(nb, frame.NeighborFailed)
 	case nb.tries < neighborTries:
 		if nb.state == neighborReachable {
 			l.become(nb, neighborProbing)

@@ -83,11 +83,11 @@ func (r *rig) setLink(port uint16, up bool) {
 
 func (r *rig) advance(dt frame.Time) {
 	r.now += dt
-	r.settle()
+	r.runAll()
 }
 
-// settle runs the workers until none has frames for another.
-func (r *rig) settle() {
+// runAll runs the workers until none has frames for another.
+func (r *rig) runAll() {
 	for range 2 * len(r.sw.Nodes) {
 		for _, n := range r.sw.Nodes {
 			n.Advance(r.now)
@@ -111,7 +111,7 @@ func (r *rig) inOn(worker int, port uint16, frames ...[]byte) {
 		v = append(v, ref)
 	}
 	r.sw.Nodes[worker].Receive(r.now, port, v)
-	r.settle()
+	r.runAll()
 }
 
 // out takes what a port sends now.
@@ -175,7 +175,7 @@ func (r *rig) wantDrop(port uint16, reason frame.Reason) {
 	}
 }
 
-// host is a station: its number names MAC and addresses.
+// hostMAC is the address of a station: its number names MAC and addresses.
 func hostMAC(n int) wire.MAC { return wt.MAC(uint16(n)) }
 
 func udp(dst, src wire.MAC, dip, sip string, opts ...wt.IPOption) []byte {

@@ -60,7 +60,7 @@ func (n *Node) route(now frame.Time) {
 		case m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0:
 			n.drop(r, frame.LocalUnhandled)
 		case id == pipeline.NoEntry && n.routeAddr[i].dst.unroutable(m):
-			n.drop(r, frame.MulticastRouted) // a martian: nobody is notified (RFC 1812 section 5.3.7)
+			n.drop(r, frame.MulticastRouted) // a martian: no ICMP error is sent (RFC 1812 section 5.3.7)
 		case id == pipeline.NoEntry:
 			n.unreachable(now, r)
 		default:

@@ -322,7 +322,7 @@ func TestHashFields(t *testing.T) {
 	if err := r.sw.Apply(&next); err != nil {
 		t.Fatal(err)
 	}
-	r.settle()
+	r.runAll()
 	if *r.sw.Nodes[0].parser == *before {
 		t.Error("the parser hashes as before")
 	}
@@ -437,15 +437,15 @@ func TestRouteChangesAtRunTime(t *testing.T) {
 		}
 	}
 	must(r.sw.SetRoute(Route{Prefix: p, NextHops: []NextHop{{Via: netip.MustParseAddr("10.0.1.2")}}}))
-	r.settle()
+	r.runAll()
 	r.in(0, f)
 	r.one(1)
 	must(r.sw.SetRoute(Route{Prefix: p, Refuse: Blackhole}))
-	r.settle()
+	r.runAll()
 	r.in(0, f)
 	r.wantDrop(0, frame.Blackhole)
 	must(r.sw.DeleteRoute(p))
-	r.settle()
+	r.runAll()
 	r.in(0, f)
 	r.wantDrop(0, frame.NoRoute)
 	r.out(0)

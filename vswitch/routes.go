@@ -12,7 +12,7 @@ import (
 	"gswitch/pipeline"
 )
 
-// idSet gives names numbers that stay the same as long as the switch lives,
+// idSet gives names numbers that stay the same as long as the switch exists,
 // so that counters survive a change of the table they belong to.
 type idSet struct {
 	of   map[string]uint32

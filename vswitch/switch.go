@@ -133,7 +133,7 @@ func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Nod
 func (n *Node) adopt(now frame.Time, p *Program) {
 	old := n.prog
 	n.prog = p
-	n.memo.forget()
+	n.memo.newEpoch()
 	n.count.Programs++
 	for len(n.ports) < len(p.ports) {
 		n.ports = append(n.ports, portState{})
@@ -233,7 +233,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	n.adoptArc(now, i, c)
 }
 
-// dismiss gives up the queues of a port that is gone or has another owner.
+// dismiss ends the queues of a port that is gone or has another owner.
 func (n *Node) dismiss(now frame.Time, i uint16) {
 	ps := &n.ports[i]
 	if ps.sched == nil {
@@ -262,13 +262,13 @@ func (n *Node) judgeLink(now frame.Time, i uint16) {
 	switch {
 	case up == n.linkUp.has(i):
 	case up:
-		n.memo.forget()
+		n.memo.newEpoch()
 		n.linkUp.add(i)
 		if n.ports[i].pfc != nil {
-			n.sendFlowControl(now, i) // what was asked before the link went is forgotten there
+			n.sendFlowControl(now, i) // what was requested before the link went is no longer known there
 		}
 	default:
-		n.memo.forget()
+		n.memo.newEpoch()
 		n.linkUp.remove(i)
 		n.flushPort(now, i)
 		n.linkLost(now, i)

@@ -25,7 +25,7 @@ import (
 // the answers anew.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
-		s := &story{}
+		s := &transcript{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.out.Reset()
 			if err := s.do(t, d); err != nil {
@@ -44,7 +44,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-type story struct {
+type transcript struct {
 	*device
 	names []string // of the ports
 	tap   []frame.Ref
@@ -55,7 +55,7 @@ type story struct {
 	times       int
 }
 
-func (s *story) do(t *testing.T, d *datadriven.TestData) error {
+func (s *transcript) do(t *testing.T, d *datadriven.TestData) error {
 	if s.device != nil {
 		s.t = t
 	}
@@ -74,7 +74,7 @@ func (s *story) do(t *testing.T, d *datadriven.TestData) error {
 			return err
 		}
 		s.link(port, arg(1) == "up")
-		s.settle()
+		s.runAll()
 		s.drops()
 		return nil
 	case "receive":
@@ -90,7 +90,7 @@ func (s *story) do(t *testing.T, d *datadriven.TestData) error {
 }
 
 // configure takes what stands under a switch in a document.
-func (s *story) configure(t *testing.T, again bool, section string) error {
+func (s *transcript) configure(t *testing.T, again bool, section string) error {
 	doc := "version: 1\nswitches:\n  - name: s\n    mac: " + deviceMAC.String() + "\n    seed: 1\n    " + strings.ReplaceAll(section, "\n", "\n    ") + "\n"
 	c, err := config.Parse("switch", []byte(doc))
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *story) configure(t *testing.T, again bool, section string) error {
 	return nil
 }
 
-func (s *story) port(name string) (uint16, error) {
+func (s *transcript) port(name string) (uint16, error) {
 	for i, n := range s.names {
 		if n == name {
 			return uint16(i), nil
@@ -125,7 +125,7 @@ func (s *story) port(name string) (uint16, error) {
 }
 
 // receives hands over frames, "20 x" of one if it says so.
-func (s *story) receives(name, lines string) error {
+func (s *transcript) receives(name, lines string) error {
 	port, err := s.port(name)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (s *story) receives(name, lines string) error {
 }
 
 // run lets time pass from event to event, and says what leaves.
-func (s *story) run(by frame.Time) {
+func (s *transcript) run(by frame.Time) {
 	n := s.sw.Nodes[0]
 	for end := s.now + by; ; {
 		for p := range s.names {
@@ -169,7 +169,7 @@ func (s *story) run(by frame.Time) {
 	}
 }
 
-func (s *story) drops() {
+func (s *transcript) drops() {
 	n := s.sw.Nodes[0]
 	for _, r := range n.TakeDrops() {
 		if m := s.arena.Meta(r); m.Reason.Loss() {
@@ -185,7 +185,7 @@ func (s *story) drops() {
 }
 
 // say adds a line, or counts it if it is the same as before.
-func (s *story) say(at frame.Time, line string) {
+func (s *transcript) say(at frame.Time, line string) {
 	if line != s.line {
 		s.flush()
 		s.line, s.first = line, at
@@ -194,7 +194,7 @@ func (s *story) say(at frame.Time, line string) {
 	s.times++
 }
 
-func (s *story) flush() {
+func (s *transcript) flush() {
 	at := instant(s.first)
 	if s.last > s.first {
 		at += " to " + instant(s.last)
@@ -208,7 +208,7 @@ func (s *story) flush() {
 	s.line, s.times = "", 0
 }
 
-// instant is since the story began.
+// instant is since the transcript began.
 func instant(t frame.Time) string { return fmt.Sprintf("%.3fus", float64(t-frame.Second)/1000) }
 
 // words says what a frame is, with what rooms above package wire know of it.
@@ -225,7 +225,7 @@ func words(b []byte) string {
 }
 
 // show says what the switch says of itself.
-func (s *story) show(what string) error {
+func (s *transcript) show(what string) error {
 	n := s.sw.Nodes[0]
 	switch what {
 	case "queues":

@@ -22,7 +22,7 @@ type Twin struct {
 }
 
 // twinGroup says whose share of the limit a frame takes, so that who floods
-// the switch with the one kind does not end sessions that live by the others.
+// the switch with the one kind does not end sessions of the others.
 type twinGroup uint8
 
 const (

@@ -90,9 +90,9 @@ func TestTwinGetsNothingElse(t *testing.T) {
 	r.none(2)
 }
 
-// The kernel speaks for the switch: what it sends leaves by the routed port, from the
+// The kernel sends for the switch: what it sends leaves by the routed port, from the
 // switch's own address, unchanged, and by no other.
-func TestTwinSpeaksForItsPort(t *testing.T) {
+func TestTwinSendsByItsPort(t *testing.T) {
 	r := newRig(t, twinConfig(0))
 	f := wt.Frame(wt.Eth(hostMAC(1), selfMAC), wt.IPv4("10.0.0.1", "10.0.0.9", wt.TTL(1), wt.TOS(48<<2)), wt.TCP(wire.TCPFields{SrcPort: 179, DstPort: 40000}))
 	r.in(2, f)
@@ -117,7 +117,7 @@ func TestTwinSpeaksForItsPort(t *testing.T) {
 }
 
 // Each group of frames has its own share, so that a flood of one does not starve
-// the sessions that live by another.
+// the sessions of another.
 func TestTwinIsLimitedByGroup(t *testing.T) {
 	r := newRig(t, twinConfig(200))
 	const burst = 20 // a tenth of a second's

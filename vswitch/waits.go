@@ -7,7 +7,7 @@ import (
 )
 
 // Wait is an egress queue that the neighbour at its port holds back while
-// frames are in it: who waits for whom.
+// frames are in it: which port waits for which.
 type Wait struct {
 	Port  uint16
 	Class uint8

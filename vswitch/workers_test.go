@@ -125,7 +125,7 @@ func TestWorkersRunConcurrently(t *testing.T) {
 	}
 }
 
-// An engine that runs the switch on some of its workers is notified of those.
+// An engine that runs the switch on some of its workers is given those.
 func TestHandoffNamesTheEnginesWorkers(t *testing.T) {
 	cfg := twoWorkers(baseConfig(2))
 	cfg.Workers = []int{1, 5}
@@ -139,7 +139,7 @@ func TestHandoffNamesTheEnginesWorkers(t *testing.T) {
 	}
 	r.sw.Nodes[1].SetLink(r.now, 1, false)
 	if got := r.sw.Nodes[1].Handoff(); got != 1<<1 {
-		t.Errorf("tells workers %b of a link", got)
+		t.Errorf("notifies workers %b of a link", got)
 	}
 	cfg.Workers = []int{1}
 	if _, err := New(cfg, r.pools); err == nil {

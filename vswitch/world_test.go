@@ -274,9 +274,9 @@ func (w *world) balance() {
 	}
 }
 
-// quiet lets everything come to rest: neighbours have nothing more to send and
+// drain lets everything come to rest: neighbours have nothing more to send and
 // pause nobody.
-func (w *world) quiet() {
+func (w *world) drain() {
 	for _, n := range w.ns {
 		n.storm(w.now, 0xff, 0)
 	}
@@ -416,19 +416,19 @@ func (w *world) change(f features) {
 	if err := w.sw.Apply(f.config()); err != nil {
 		w.fail("%v", err)
 	}
-	w.settle()
+	w.runAll()
 	w.drops()
 }
 
 // flap takes a link down and up again.
 func (w *world) flap(port int, down frame.Time) {
 	w.link(uint16(port), false)
-	w.settle()
+	w.runAll()
 	w.drops()
 	w.ns[port].unplug()
 	n := w.ns[port]
 	n.free = w.now + down + 10*cable
 	w.run(down)
 	w.link(uint16(port), true)
-	w.settle()
+	w.runAll()
 }

@@ -67,7 +67,7 @@ type ERSPAN3Fields struct {
 	BSO         uint8  // 2 bits: bad, short or oversized original
 	Truncated   bool
 	SessionID   uint16 // 10 bits
-	Timestamp   uint32 // in units told by Granularity
+	Timestamp   uint32 // in units given by Granularity
 	SGT         uint16
 	ProtocolDU  bool  // P bit: the original is an Ethernet frame
 	FrameType   uint8 // 5 bits

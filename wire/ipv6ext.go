@@ -29,7 +29,7 @@ func ipv6ExtLen(proto, l uint8) int {
 }
 
 // IPv6ExtFields is any extension header. Kind, which the header before it
-// tells, must be set before Decode. Body is what follows the two first bytes:
+// gives, must be set before Decode. Body is what follows the two first bytes:
 // options, routing data, fragment words, or the AH fields.
 type IPv6ExtFields struct {
 	Kind       uint8

@@ -12,7 +12,7 @@ const LinkTagLen = 8
 // linkTagVersion is in the two highest bits of the third byte; the six below are 0.
 const linkTagVersion = 1 << 6
 
-// LinkTag is what one end of a link tells the other about a frame: the batch that
+// LinkTag is what one end of a link reports to the other about a frame: the batch that
 // the frame was counted in there, by which meter and when. It stands before all
 // other tags, for that link alone.
 //

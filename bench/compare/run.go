@@ -1,5 +1,5 @@
 // Package compare measures forwarders against each other on a test bed: in
-// turn, round after round, so that a drift of the machine meets all alike.
+// turn, round after round, so that a drift of the machine affects all alike.
 package compare
 
 import (
@@ -304,7 +304,7 @@ func (r *Result) idle(o Options, d dut.DUT, bed *testbed.Bed) error {
 
 func (r *Result) resident(procs []*testbed.Proc) {
 	for _, p := range procs {
-		if n, err := meter.Resident(p.PID()); err == nil { // it may have crashed: the frames tell
+		if n, err := meter.Resident(p.PID()); err == nil { // it may have crashed: the frames show
 			r.Resident += n
 		}
 	}

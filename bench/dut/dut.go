@@ -27,7 +27,7 @@ type DUT struct {
 	// Start starts it in the bed and returns, when it forwards, the processes
 	// whose use of the processor is metered: none for what the kernel itself does.
 	Start func(*testbed.Bed, Env) ([]*testbed.Proc, error)
-	// FramesPerCall asks it how many frames it sent in a system call; nil where nobody knows.
+	// FramesPerCall asks it how many frames it sent in a system call; nil where that is not known.
 	FramesPerCall func(Env) (float64, error)
 }
 

@@ -82,7 +82,7 @@ func Collect(t *testing.T, protocol string, datagrams [][]byte, wanted int) []ma
 	return flows
 }
 
-// freePort returns a UDP port that nobody has.
+// freePort returns a UDP port that is free.
 func freePort(t *testing.T) int {
 	t.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -93,7 +93,7 @@ func freePort(t *testing.T) int {
 	return c.LocalAddr().(*net.UDPAddr).Port
 }
 
-// listens reports whether somebody has a UDP port of the loopback address.
+// listens reports whether a UDP port of the loopback address is taken.
 func listens(t *testing.T, port int) bool {
 	t.Helper()
 	b, err := os.ReadFile("/proc/net/udp")

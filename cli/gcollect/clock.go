@@ -59,17 +59,17 @@ func (a *app) clockRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Control the clocks of a fabric's switches",
-		Long: `run looks at the switches of a fabric, plans who follows whom (as gfabric clock plan
+		Long: `run looks at the switches of a fabric, plans which clock follows which (as gfabric clock plan
 does) on what works, and brings the switches to the plan, make before break: first
 all send by the ports of the new plan, too, then they follow its parents, the root
 first, then they send by no others. Clocks with "clock: {controlled: true}" in their
 document take part. When a link or a switch fails, or comes back, it plans again; in
-the time until then the clocks help themselves by their second parents.
+the time until then the clocks turn to their second parents by themselves.
 
 Several may run for one fabric. They choose one by a lease in JetStream: in the server
-of "gcollect run" with the same --data, or in a cluster (--nats). When it dies, another
+of "gcollect run" with the same --data, or in a cluster (--nats). When it fails, another
 one leads after --lease. Each plan has an epoch of its own, and a switch takes nothing
-of an earlier plan than it has begun with: whoever was replaced, and does not know it,
+of an earlier plan than it has begun with: a controller that was replaced, and does not know it,
 changes nothing.
 
 --fabric is the network as gfabric up takes it. Ports of switches are named as gfabric
@@ -196,10 +196,10 @@ func (f *clockFlags) controller() (*clocks.Controller, error) {
 func (a *app) clockStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show who controls the clocks of which fabric, and the last plan",
+		Short: "Show which controller has the clocks of which fabric, and the last plan",
 		Long: `status shows for each fabric the controller that leads, the epoch of the last plan,
-whom the clocks follow, who takes over from that, how many switches the plan has, how
-many had to change for it, and which do not answer. What a switch says of its own clock
+the clock that all follow, the one that takes over from it, how many switches the plan has, how
+many had to change for it, and which do not answer. The state of a switch's own clock
 is shown by gswitch show clock.`,
 		Example: "  gcollect clock status\n  gcollect clock status --json",
 		Args:    cli.Args(cobra.NoArgs),

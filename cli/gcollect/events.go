@@ -56,10 +56,10 @@ func (a *app) eventsCommand() *cobra.Command {
 		Long: `events prints what the collectors found, one event a line: links that lost packets of
 a batch, at once (lossy), these packets by flow and cause, when the cause is known
 (loss), packets that did not come to their destination (trace), pauses (pause), and
-flows that lose packets on a link, vanish behind a switch or go round (flow).
+flows that lose packets on a link, are lost behind a switch or loop (flow).
 
 With --json each line is an object; its times are in UTC. An event has the same id
-whoever found it.`,
+whichever collector found it.`,
 		Example: `  gcollect events
   gcollect events --kind loss --since 10m
   gcollect events --kind flow --follow

@@ -25,7 +25,7 @@ import (
 func (a *app) exportCommand() *cobra.Command {
 	c := cli.Group("export", "Give events to other programs: as Parquet files, or as flows of IPFIX",
 		"  gcollect export parquet /srv/events\n  gcollect export ipfix 10.9.0.5:4739 --follow", a.parquetCommand(), a.ipfixCommand())
-	c.Long = `export gives events to programs that people have already. For ClickHouse and for
+	c.Long = `export gives events to other programs. For ClickHouse and for
 scripts, gcollect events --json prints them one a line.`
 	return c
 }
@@ -194,7 +194,7 @@ switch as interfaceName. Pauses are of no flow, and are left out.`,
 	return c
 }
 
-// send sends events as they come. Over a quiet moment what has gathered is sent.
+// send sends events as they come. When none come for a moment what has gathered is sent.
 func (a *app) send(ctx context.Context, c *cobra.Command, by collect.Filter, s *sender) (n int, err error) {
 	events := make(chan ipfix.Flow, 256)
 	done := make(chan error, 1)

@@ -30,7 +30,7 @@ func Command(v string) *cobra.Command {
 	return newRoot()
 }
 
-// DataDir is where streams lie if nobody says where.
+// DataDir is where streams are by default.
 const DataDir = "/var/lib/gcollect"
 
 // app is what every verb needs.
@@ -48,8 +48,8 @@ func newRoot() *cobra.Command {
 		Short: "The collector of what switches report",
 		Long: `gcollect takes what switches report and the copies that they make of packets, keeps
 it in a stream of NATS JetStream, and finds what happened: which link lost which
-packets and why, which packets were dropped, went round or did not arrive, which
-flows vanish, who paused whom.
+packets and why, which packets were dropped, looped or did not arrive, which
+flows are lost, which port paused which.
 
 "gcollect run" is the collector, with a NATS server of its own. Several of them share
 the work over an external cluster (--nats). The other verbs show what was found.`,
@@ -98,8 +98,8 @@ func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show who collects, what is kept, and how far it is analysed",
-		Long: `status shows the collectors that live, what the streams hold, how far each lane of
-reports is analysed and by whom, and the last report of each exporter.`,
+		Long: `status shows the collectors that run, what the streams hold, how far each lane of
+reports is analysed and by which collector, and the last report of each exporter.`,
 		Example: "  gcollect status\n  gcollect status --json",
 		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -67,16 +67,16 @@ watch), keeps them in a stream, and makes events of them.
 
 The stream lies in --data, in a NATS server within this process that only this
 machine reaches. With --nats it lies in a cluster: every collector of the cluster
-has a part of the work, and another one takes over the part of one that dies.
+has a part of the work, and another one takes over the part of one that fails.
 
 Reports are acknowledged when the stream has them: a switch sends again what was
 not. If the stream may take no more bytes (--disk), reports wait in the switches.
 
 --fabric is the network as gfabric up takes it: without it no link has two ends, and
-nobody knows where a packet should have gone on.
+it is not known where a packet should have gone on.
 
 One line with the word ready is printed once it collects; before it, all capabilities
-are given up (unless --keep-privileges), and no other program can be run. SIGINT and SIGTERM end it.`,
+are dropped (unless --keep-privileges), and no other program can be run. SIGINT and SIGTERM end it.`,
 		Example: `  gcollect run --fabric fabric.yaml
   gcollect run --fabric leaf-spine:2,4,2 --gre 10.9.0.1 --from 10.192.0.0/16
   gcollect run --fabric fabric.yaml --gre 10.9.0.1 \

@@ -15,7 +15,7 @@ func (a *app) limitsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "limits",
 		Short: "What is bounded: memory by what, tables, connections, streams, lines of the log",
-		Long: `limits shows what is bounded of each collector that lives, what is in use of it, and how
+		Long: `limits shows what is bounded of each collector that runs, what is in use of it, and how
 often something was refused.`,
 		Example: "  gcollect show limits\n  gcollect show limits --json",
 		Args:    cli.Args(cobra.NoArgs),

@@ -45,7 +45,7 @@ func TestCCListNamesEveryAlgorithm(t *testing.T) {
 	}
 }
 
-func TestCCShowTellsEveryOption(t *testing.T) {
+func TestCCShowListsEveryOption(t *testing.T) {
 	for _, in := range cc.Infos() {
 		out, code := gfabric(t, "cc", "show", in.Name)
 		if code != 0 {

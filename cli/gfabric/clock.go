@@ -78,7 +78,7 @@ func clockPlanCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan TOPOLOGY",
 		Short: "Show the primary tree and the second parents of a topology",
-		Long: "plan finds, for each node, whom it follows, and whom it turns to when it receives no\n" +
+		Long: "plan finds, for each node, which one it follows, and which it turns to when it receives no\n" +
 			"sync messages, such that all that are left receive those of a root after any single\n" +
 			"failure of a link, a node, the root or a failure domain. Hosts with one link have no\n" +
 			"second parent. HOPS are those to the root, and EPS is how uncertain a clock is that\n" +
@@ -164,7 +164,7 @@ func clockVerifyCommand() *cobra.Command {
 			}
 			fmt.Fprintf(&stdout, "%d nodes, %d links, planned in %v: %d failures tried, %d leave a node without a root\n", g.Nodes, len(g.Links), p.took.Round(time.Microsecond), failures, len(defects))
 			if len(defects) > 0 {
-				return fmt.Errorf("the plan does not stand: %v", defects[0])
+				return fmt.Errorf("the plan does not hold: %v", defects[0])
 			}
 			return nil
 		},

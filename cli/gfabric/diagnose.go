@@ -17,7 +17,7 @@ import (
 	"gswitch/wholefile"
 )
 
-// diagnoseFlags say what is notified of connections.
+// diagnoseFlags say what is reported of connections.
 type diagnoseFlags struct {
 	held, slow time.Duration
 	window     float64
@@ -37,7 +37,7 @@ func diagnoseCommand() *cobra.Command {
 			"late, an acknowledgement that was held back, a closed window. Runs of scenarios record\n" +
 			"with measure.connections, to the directory connections of their results.\n\n" +
 			"Of a capture (.pcapng, .pcap) it says what packets show, of any TCP: which\n" +
-			"were sent again, behind a silence as by a timer, or arrived late; duplicate\n" +
+			"were sent again, after a timeout, or arrived late; duplicate\n" +
 			"acknowledgements, closed windows. That is an analysis, and not a replay. A direction that\n" +
 			"was captured at several points counts at the first.",
 		Example: "  gfabric run scenarios/deter/zero-window.yaml\n" +

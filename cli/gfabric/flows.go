@@ -29,9 +29,9 @@ func flowsCommand() *cobra.Command {
 	var f flowsFlags
 	c := &cobra.Command{
 		Use:   "flows DIR",
-		Short: "Show who used which link, slot by slot, and which flows were lost, vanish or go round",
+		Short: "Show which flows used which link, slot by slot, and which flows lost packets, were lost or loop",
 		Long: "flows shows what the switches of a run counted (FlowRadar): a scenario with switch.flowradar.\n" +
-			"Without a link it says what is wrong (flows that vanish at one place, loops) and who used\n" +
+			"Without a link it lists what is wrong (flows all of whose packets are lost at one place, loops) and which flows used\n" +
 			"the busiest links; with one, the flows of that link, and with --at those of one slot.",
 		Example: "  gfabric run scenarios/flowradar/blackhole.yaml\n" +
 			"  gfabric flows results/blackhole\n" +
@@ -69,7 +69,7 @@ func (f *flowsFlags) wants(link, flow string) bool {
 	return (f.link == "" || f.link == link) && strings.Contains(flow, f.flow)
 }
 
-// show writes what is wrong and who used links in each run.
+// show writes what is wrong and which flows used links in each run.
 func (f *flowsFlags) show(w io.Writer, file *results.File) error {
 	var all []results.Flows
 	labels := results.Labels(file.Runs)
@@ -111,7 +111,7 @@ func (f *flowsFlags) findings(w io.Writer, v []results.FlowFinding) {
 		if f.losses {
 			fmt.Fprintln(w, "  no losses")
 		} else {
-			fmt.Fprintln(w, "  no flow vanishes or goes round")
+			fmt.Fprintln(w, "  no flow is lost or loops")
 		}
 		return
 	}
@@ -131,7 +131,7 @@ func (f *flowsFlags) findings(w io.Writer, v []results.FlowFinding) {
 	printRest(w, rest)
 }
 
-// users writes who used links: all that are kept of a link that is named, the first
+// users writes which flows used links: all that are kept of a link that is named, the first
 // of the others.
 func (f *flowsFlags) users(w io.Writer, v []results.FlowLink) {
 	t := cli.NewTable("LINK", ">FLOWS", ">BYTES", "FLOW", ">ITS BYTES", ">PACKETS", ">SLOTS", ">PEAK", ">AT")
@@ -151,7 +151,7 @@ func (f *flowsFlags) users(w io.Writer, v []results.FlowLink) {
 
 func megabits(bps float64) string { return fmt.Sprintf("%.4g Mb/s", bps/1e6) }
 
-// slot writes who used a link in one slot of each run.
+// slot writes which flows used a link in one slot of each run.
 func (f *flowsFlags) slot(w io.Writer, dir string, file *results.File) error {
 	byRun := map[int][]results.FlowSlot{}
 	at := f.at.Seconds()
@@ -177,7 +177,7 @@ func (f *flowsFlags) slot(w io.Writer, dir string, file *results.File) error {
 		}
 		fmt.Fprintln(w, labels[i])
 		if len(v) == 0 {
-			fmt.Fprintln(w, "  nobody")
+			fmt.Fprintln(w, "  no flow")
 			continue
 		}
 		t := cli.NewTable("FLOW", ">PACKETS", ">BYTES", ">RATE")

@@ -235,7 +235,7 @@ func (f *headroomFlags) shared(r *calculation, link buffer.Link) (err error) {
 	b := buffer.Headroom(link, uint32(r.Cell))
 	r.terms(b, "a frame", "64 + 8 of preamble + 12 of gap")
 	r.result(int64(b.Skid()), annexN, "skid", "the sum: arrives after the decision to pause")
-	r.term(b.Trigger, "this switch", "trigger", "the frame that met a full shared pool")
+	r.term(b.Trigger, "this switch", "trigger", "the frame that found the shared pool full")
 	if r.Cell > 1 {
 		r.term(b.Rounding, "this switch", "rounding", "what cells of %d B waste of the worst mix of frames", r.Cell)
 	}

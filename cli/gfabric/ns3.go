@@ -52,7 +52,7 @@ func ns3Command() *cobra.Command {
 	c.Flags().StringVar(&f.fct, "fct", "", "write completion times to this file")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "write the summary as JSON")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "of random choices: which frames are marked")
-	c.Flags().DurationVar(&f.until, "until", 0, "virtual time at which to give up flows that have not ended; 4s, or 2s after the last start, if left out")
+	c.Flags().DurationVar(&f.until, "until", 0, "virtual time at which flows that have not ended are abandoned; 4s, or 2s after the last start, if left out")
 	c.Flags().StringVar(&f.cpuProfile, "cpuprofile", "", "write a CPU profile of the run to this file")
 	return c
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func pfcCommand() *cobra.Command {
-	return cli.Group("pfc", "Find out who paused whom, and who waits for whom for ever",
+	return cli.Group("pfc", "Find which port paused which, and which queues wait for each other for ever",
 		"  gfabric pfc trace scenarios/agreement/pfc.yaml\n"+
 			"  gfabric pfc trace ring\n"+
 			"  gfabric pfc deadlock ring",
@@ -44,19 +44,19 @@ func pfcTraceCommand() *cobra.Command {
 	var f traceFlags
 	c := &cobra.Command{
 		Use:   "trace [SCENARIO.yaml|FABRIC]",
-		Short: "Show where congestion began, and who was paused for it",
+		Short: "Show where congestion began, and which ports were paused for it",
 		Long: "trace shows how pauses spread: first the places where it began - an egress port that\n" +
-			"more came for than it could send, while nobody paused it, or a host that asked by\n" +
+			"more came for than it could send, while it was not paused, or a host that asked by\n" +
 			"itself - and below each the ports that were paused for it, back to the hosts. A\n" +
 			"switch asks a neighbour to pause because frames that came from there wait for some\n" +
 			"egress port; if that port is paused itself, the pause followed from that one.\n" +
-			"A table says who paused whom. HELD is the most that the port and class which asked\n" +
+			"A table lists which port paused which. HELD is the most that the port and class which asked\n" +
 			"held when it asked. In a switch with a crossbar all frames that came by a port wait\n" +
 			"in one queue: FOR is the egress port that had no room for the first one, and behind\n" +
 			"it stand those that the others are for.\n\n" +
 			"Of a scenario it runs one run, in virtual time or with --on netns on real frames\n" +
 			"(root), and keeps no results. Of a fabric that gfabric up raised it asks the\n" +
-			"switches what they remember (pfc.log of their configuration); without an argument,\n" +
+			"switches for their logs of pauses (pfc.log of their configuration); without an argument,\n" +
 			"of the only fabric that is up. Times are those before now then.",
 		Example: "  gfabric pfc trace scenarios/agreement/pfc.yaml\n" +
 			"  gfabric pfc trace scenarios/agreement/pfc.yaml --to 300us --json\n" +
@@ -106,7 +106,7 @@ func pfcTraceCommand() *cobra.Command {
 	c.Flags().StringVar(&f.from, "from", "", "of a scenario: only pauses that lasted after this time, such as 1ms")
 	c.Flags().StringVar(&f.to, "to", "", "of a scenario: only pauses that had begun by this time")
 	c.Flags().DurationVar(&f.last, "last", 0, "only pauses of so much time before the end, or before now")
-	c.Flags().IntVar(&f.keep, "keep", 20_000, "of a scenario: pauses that each switch remembers, the last ones")
+	c.Flags().IntVar(&f.keep, "keep", 20_000, "of a scenario: pauses that each switch keeps, the last ones")
 	c.Flags().BoolVar(&f.all, "all", false, "all lines")
 	c.Flags().BoolVar(&f.json, "json", false, "write JSON, with every single pause")
 	return c
@@ -159,7 +159,7 @@ func (f *traceFlags) window() (from, to float64, err error) {
 	return from, to, nil
 }
 
-// scenario runs one run of a scenario and returns who paused whom in it.
+// scenario runs one run of a scenario and returns which port paused which in it.
 func (f *traceFlags) scenario(ctx context.Context, file string) (*pauses.Trace, error) {
 	if f.on != "sim" && f.on != "netns" {
 		return nil, usagef("--on: %q is not an engine; there are sim (virtual time) and netns (real frames)", f.on)
@@ -176,7 +176,7 @@ func (f *traceFlags) scenario(ctx context.Context, file string) (*pauses.Trace, 
 		}
 	}
 	if chosen < 0 {
-		return nil, inputf("%s: nobody pauses anybody without pfc.enabled: true", file)
+		return nil, inputf("%s: no port sends pauses without pfc.enabled: true", file)
 	}
 	if len(s.Runs) > 1 {
 		say("run %q, the first one of %d with PFC; --only and --seed choose another", s.Runs[chosen].Name, len(s.Runs))

@@ -55,7 +55,7 @@ func TestPFCRefuses(t *testing.T) {
 		{"pfc", "pfc what? There are deadlock, trace"},
 		{"pfc trace nosuch.yaml", "no such file"},
 		{"pfc deadlock " + file, "gfabric pfc trace " + file + " names the circles"},
-		{"pfc trace " + file, "nobody pauses anybody without pfc.enabled: true"},
+		{"pfc trace " + file, "no port sends pauses without pfc.enabled: true"},
 		{"pfc trace " + file + " --from soon", "--from"},
 		{"pfc trace " + file + " --from 2ms --to 1ms", "is not after"},
 		{"pfc trace lab --from 2ms", "--last says how far back"},

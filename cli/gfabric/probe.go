@@ -40,7 +40,7 @@ func probeCommand() *cobra.Command {
 			"gfabric why probes says what became of them.\n\n" +
 			"--via A,B --to A measures the link between A and B, there and back, by the clock of A alone.\n" +
 			"--src, ports and --protocol are those of a flow whose way the probes are to take behind the last switch.\n" +
-			"The checksum of TCP or UDP is wrong: a server drops probes without a word.",
+			"The checksum of TCP or UDP is wrong: a server drops probes silently.",
 		Example: "  gfabric probe --fabric leaf-spine:2,3,2 --via spine1,leaf2 --to spine1\n" +
 			"  gfabric probe --via 10.192.0.3 --to 10.0.1.2 --protocol tcp --id 2",
 		Args: cli.Args(cobra.NoArgs),

@@ -279,7 +279,7 @@ func (f *replayFlags) open(name string) (io.Closer, *replay.Reader, error) {
 // player makes what a record is of.
 func (f *replayFlags) player(in *replay.Reader) (*replay.Player, error) {
 	if programs[in.Header.Kind] == "" {
-		return nil, fmt.Errorf("this is of a %s, of which this program knows nothing", in.Header.Kind)
+		return nil, fmt.Errorf("this is of a %s, which this program cannot replay", in.Header.Kind)
 	}
 	return replay.NewPlayer(in, func(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
 		switch h.Kind {

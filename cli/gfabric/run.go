@@ -38,7 +38,7 @@ func (f *scenarioFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.only, "only", nil, "only this variant, or the run of this name; may be repeated")
 	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds in place of those of the scenario")
 	c.Flags().BoolVar(&f.confined, "confined", false, "read no file that does not lie beside the scenario or below: for scenarios of others")
-	c.Flags().Uint64Var(&f.first, "first-seed", 0, "as many seeds as the scenario has, from this one on: whether what it claims hangs on its seeds")
+	c.Flags().Uint64Var(&f.first, "first-seed", 0, "as many seeds as the scenario has, from this one on: whether what it claims depends on its seeds")
 }
 
 func (f *scenarioFlags) load(file string) (*scenario.Scenario, error) {
@@ -194,7 +194,7 @@ func runCommand() *cobra.Command {
 	c.Flags().IntVar(&cores, "cores", 0, "cores that step each run in virtual time; those that --jobs leaves if left out. What comes out is the same to the bit")
 	c.Flags().BoolVar(&asJSON, "json", false, "print results.json in place of tables")
 	c.Flags().BoolVar(&fresh, "fresh", false, "run again what the directory has already")
-	c.Flags().BoolVar(&pauses, "pauses", false, "record who paused whom, for the report (see gfabric pfc trace)")
+	c.Flags().BoolVar(&pauses, "pauses", false, "record which port paused which, for the report (see gfabric pfc trace)")
 	c.Flags().BoolVar(&record, "record", false, "keep the record of every run on real frames, and run none that cannot be recorded (gfabric replay)")
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress on standard error")
 	return c
@@ -224,7 +224,7 @@ func coresOf(asked, jobs, runs int) int {
 	return max(1, runner.DefaultJobs()/max(1, min(jobs, runs)))
 }
 
-// pausesKept is how many pauses each switch remembers for a report.
+// pausesKept is how many pauses each switch keeps for a report.
 const pausesKept = 5000
 
 // resultsOf is where the results of a scenario go.

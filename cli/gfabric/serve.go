@@ -33,15 +33,15 @@ func siteCommand() *cobra.Command {
 		Use:   "serve [NAME] | serve --scenario SCENARIO.yaml",
 		Short: "Show a fabric in the browser while it runs",
 		Long: "serve shows a fabric on a local web page: its topology, how loaded links are, where\n" +
-			"queues are and who pauses whom; click a port or a flow for its history.\n\n" +
+			"queues are and which port pauses which; click a port or a flow for its history.\n\n" +
 			"NAME is a fabric that gfabric up raised (root); it may be left out where there is one\n" +
 			"only. With --scenario, the runs of a scenario are shown one after the other, in\n" +
 			"virtual time or (--on netns, root) on real frames. They begin when the page is\n" +
 			"opened, and no results are kept: that is what gfabric run SCENARIO --serve does.\n\n" +
 			"The page loads nothing from elsewhere. What it draws is at /api/layout and, as\n" +
-			"Server-Sent Events, at /api/samples. Nobody is asked for a password: with another\n" +
-			"address than one of this machine itself, everybody who reaches it can look on.\n" +
-			"Privileges that this does not need are given up before anybody is answered, unless\n" +
+			"Server-Sent Events, at /api/samples. There is no password: with another\n" +
+			"address than one of this machine itself, all who reach it can watch.\n" +
+			"Privileges that this does not need are dropped before the first answer, unless\n" +
 			"--keep-privileges or --on netns keeps them.",
 		Example: "  gfabric serve\n" +
 			"  gfabric serve ring --listen 127.0.0.1:9000\n" +
@@ -190,7 +190,7 @@ func serveAt(address, flag string, made func(remote bool) *web.Server) (*site, e
 		local = true
 	}
 	if !local {
-		say("warning: %s is not for this machine alone: everybody who reaches it can look at the fabric", address)
+		say("warning: %s is not for this machine alone: all who reach it can watch the fabric", address)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

@@ -72,12 +72,12 @@ func sweepCommand() *cobra.Command {
 			"within this process, and --workers take tasks on this machine; with --listen workers of\n" +
 			"other machines (gfabric worker) take some, too. With --nats it lies in a server or\n" +
 			"cluster of NATS with JetStream, and sweep only waits unless --workers says otherwise.\n\n" +
-			"A worker that dies loses the time of the runs that it had, and nothing else: after half\n" +
+			"A worker that fails loses the time of the runs that it had, and nothing else: after half\n" +
 			"a minute another one has them. No run counts twice. A run that fails, takes longer than\n" +
 			"--limit or kills five workers is set aside with its error, and the others go on.\n" +
 			"Workers take runs of their own build only.\n\n" +
 			"The files that a scenario names go to the workers with it; they lie beside it or below.\n" +
-			"Who can reach the queue can have workers run scenarios: give a cluster credentials.\n" +
+			"Whoever can reach the queue can have workers run scenarios: give a cluster credentials.\n" +
 			"Interrupted, sweep takes its tasks back, and the same command goes on from there; killed,\n" +
 			"it finds in a cluster what came meanwhile.\n\n" +
 			"Exit codes are those of run.",

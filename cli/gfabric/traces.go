@@ -97,7 +97,7 @@ func tracesCommand() *cobra.Command {
 	var only, of string
 	c := &cobra.Command{
 		Use:   "traces FILE|DIR",
-		Short: "Show the ways of packets, from the copies that switches made of them (Everflow)",
+		Short: "Show the paths of packets, from the copies that switches made of them (Everflow)",
 		Long:  "traces prints the switches that each packet came by, and what became of it.\n\n" + copiesHelp,
 		Example: "  gfabric run scenarios/everflow/drops.yaml\n" +
 			"  gfabric traces results/drops --run silent-1\n" +
@@ -180,9 +180,9 @@ func printJSON(w io.Writer, v any) error {
 }
 
 func whyCommand() *cobra.Command {
-	c := cli.Group("why", "Find where packets are lost, go round, wait, or take one way of several (Everflow)",
+	c := cli.Group("why", "Find where packets are lost, loop, wait, or take one path of several (Everflow)",
 		"  gfabric why drops results/drops --run silent-1\n  gfabric why slow copies.pcap --fabric leaf-spine:2,4,2")
-	c.Long = "why answers what people ask of a network, from the traces of packets (Everflow).\n\n" + copiesHelp
+	c.Long = "why answers questions about a network from the traces of packets (Everflow).\n\n" + copiesHelp
 	for _, q := range questions {
 		var f copiesFlags
 		sub := &cobra.Command{Use: q.name + " FILE|DIR", Short: q.short, Long: q.long + "\n\n" + copiesHelp, Example: "  gfabric why " + q.name + " " + q.results,
@@ -207,10 +207,10 @@ var questions = []struct {
 	answer            func(f *copiesFlags, w io.Writer, b *traces.Book) error
 }{
 	{"drops", "Where packets are lost", "A switch that drops says so where its session has drops. Of a packet that is gone silently the hop behind the last that\nsaw it is suspected; where there are several, each with its share.", "results/drops --run silent-1", whyDrops},
-	{"loops", "Which switches packets come to again", "A packet that comes to a switch again with another time to live goes round; before and behind a load balancer it\nmay meet a switch twice.", "results/loops --run loop-1", whyLoops},
+	{"loops", "Which switches packets come to again", "A packet that comes to a switch again with another time to live loops; before and behind a load balancer it\nmay meet a switch twice.", "results/loops --run loop-1", whyLoops},
 	{"slow", "Which links packets take long for", "Times are from the arrival at one switch to that at the next: waiting, transmission and propagation. They compare the\nclocks of two switches, which must agree.", "results/slow --run slow-1", whySlow},
 	{"uneven", "Which of several next hops packets take", "Of each switch the links to others, with how many of the traced packets took them.", "results/uneven --run uneven-1", whyUneven},
-	{"pfc", "Who paused whom", "Pauses as switches saw them come, and, with own_pauses, as they sent them, the port with most of them first.", "results/pauses --run storm-1", whyPFC},
+	{"pfc", "Which port paused which", "Pauses as switches saw them come, and, with own_pauses, as they sent them, the port with most of them first.", "results/pauses --run storm-1", whyPFC},
 	{"probes", "What became of probes", "Of each series of gfabric probe, or of the probes of a scenario: how many came to their end, behind which switches the\nothers were seen last, and, of those that come back to a switch, how long that takes.", "results/probes --run silent-1", whyProbes},
 }
 
@@ -242,7 +242,7 @@ func whyDrops(f *copiesFlags, w io.Writer, b *traces.Book) error {
 }
 
 func whyLoops(f *copiesFlags, w io.Writer, b *traces.Book) error {
-	return printWhy(f, w, b.Circles(), fmt.Sprintf("none of %d packets went round", len(b.Done)),
+	return printWhy(f, w, b.Circles(), fmt.Sprintf("none of %d packets looped", len(b.Done)),
 		[]string{"SWITCHES", ">PACKETS", ">VISITS", "SUCH AS"}, func(c traces.Circle) []any {
 			return []any{strings.Join(c.Switches, " "), c.Traces, fmt.Sprintf("%.1f", c.Visits), c.Flow}
 		})

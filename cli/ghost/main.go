@@ -63,7 +63,7 @@ func newRoot() *cobra.Command {
 for its IP address, and moves messages over RoCEv2 queue pairs that are paced
 by HPCC, DCQCN, TIMELY, DCTCP and others.
 
-"ghost run" is the daemon, of one host or of several. The other verbs talk to a
+"ghost run" is the daemon, of one host or of several. The other verbs use a
 running one, found under ` + config.HostSocketDir + ` where only one runs, else chosen with
 --name or --socket; --host chooses among the hosts of a daemon. With --port,
 serve, send, ping and perf are a host of their own instead, for as long as they

@@ -179,7 +179,7 @@ func (o *own) override(a *app) func(*config.Hosts) {
 }
 
 // byFlag names the flags that errors are about in place of the document that
-// was made of them, which nobody has seen.
+// was made of them, which the user has not seen.
 func byFlag(err error) error {
 	return section.Rename(err, func(key string) string {
 		switch flag := flagOf[key]; {
@@ -294,7 +294,7 @@ A host takes its interface over: its address is answered for here, and the
 kernel sees no frame of it. One line with the word ready is printed once all
 run. SIGHUP reads the file again; SIGINT and SIGTERM end it.
 
-Before that line it gives up all capabilities but those that its configuration
+Before that line it drops all capabilities but those that its configuration
 needs, and may run no other program from then on. A configuration that names
 other network namespaces for the first time is then refused, unless it runs
 with --keep-privileges.`,

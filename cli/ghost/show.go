@@ -64,7 +64,7 @@ func (a *app) showCommand() *cobra.Command {
   ghost show cc --json`,
 		shown(a, "hosts", "The hosts of the daemon", hosts, printHosts),
 		shown(a, "host", "A host, its port and how punctual it is", host, printHost),
-		shown(a, "flows", "Data under way: who sends it to whom, how far it is, and what holds it up", flows, printFlows),
+		shown(a, "flows", "Data under way: from and to which hosts, how far it is, and what holds it up", flows, printFlows),
 		shown(a, "qps", "Queue pairs", qps, printQPs),
 		shown(a, "cc", "Congestion control of each queue pair, with its internals", qps, printCC),
 		shown(a, "tcp", "Connections of TCP", streams, printStreams),

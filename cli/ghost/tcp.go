@@ -48,7 +48,7 @@ func (a *app) listenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "listen PORT",
 		Short: "Wait for one connection, print what comes, send standard input",
-		Long: `listen waits until somebody connects to a port of the host, and then is one end
+		Long: `listen waits for a connection to a port of the host, and then is one end
 of the connection as connect is. Services that stay are in the document of the
 host, in its section tcp.`,
 		Example: `  ghost tcp listen 9000 > file
@@ -88,7 +88,7 @@ func (a *app) carry(c *cobra.Command, r *api.StreamRequest) error {
 			number = m.Stream.Number
 			go send(ctx, stop, client, a.host, number, c.InOrStdin())
 		case m.Eof && terminal(c.InOrStdin()):
-			// Nobody is asked to press a key.
+			// No key press is asked for.
 			if err := closeWrite(ctx, client, a.host, number); err != nil {
 				return control.Explain(address, err)
 			}

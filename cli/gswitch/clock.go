@@ -16,14 +16,14 @@ import (
 	"gswitch/vswitch"
 )
 
-// showClock is the verb that shows clocks: whom they follow, by what stamps, and what they
+// showClock is the verb that shows clocks: which they follow, by what stamps, and what they
 // count.
 func (a *app) showClock(f *vswitch.Feature) *cobra.Command {
 	ask := func(client api.ControlClient, ctx context.Context, r *api.ListRequest) (*api.Clocks, error) {
 		r.Feature = f.Name
 		return clocks(ctx, client, r)
 	}
-	return aliased(list(a, f.Name+" [PORT]", strings.TrimSuffix(f.Doc, ".")+": whom it follows, what stamps it has, what it counts", ask, func(w io.Writer, m *api.Clocks) {
+	return aliased(list(a, f.Name+" [PORT]", strings.TrimSuffix(f.Doc, ".")+": which one it follows, what stamps it has, what it counts", ask, func(w io.Writer, m *api.Clocks) {
 		printClocks(w, m)
 		for _, c := range m.Counters {
 			c.Port = "all" // a switch has one clock, and counts it at its first port

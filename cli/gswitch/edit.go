@@ -190,7 +190,7 @@ func (a *app) clearCommand() *cobra.Command {
 			}
 			return cli.PrintJSON(c.OutOrStdout(), r)
 		}}
-	fdb := &cobra.Command{Use: "fdb", Short: "Forget learned addresses", Args: cli.Args(cobra.NoArgs),
+	fdb := &cobra.Command{Use: "fdb", Short: "Remove learned addresses", Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, address, err := a.client()
 			if err != nil {
@@ -203,7 +203,7 @@ func (a *app) clearCommand() *cobra.Command {
 			if a.json {
 				return cli.PrintJSON(c.OutOrStdout(), r)
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%d forgotten\n", r.Removed)
+			fmt.Fprintf(c.OutOrStdout(), "%d removed\n", r.Removed)
 			return nil
 		}}
 	return cli.Group("clear", "Clear counters or learned addresses", "  gswitch clear counters\n  gswitch clear fdb", counters, fdb)

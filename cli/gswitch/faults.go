@@ -35,7 +35,7 @@ func faultWords(w []string) (map[string]string, error) {
 	return m, nil
 }
 
-// printFaults says what goes wrong at a port because somebody asked for it.
+// printFaults prints the configured faults of a port and what they did.
 func printFaults(field func(name, format string, args ...any), f *api.Faults) {
 	if f == nil {
 		return

@@ -52,7 +52,7 @@ func newRoot() *cobra.Command {
 		Short: "A software switch over AF_XDP",
 		Long: `gswitch forwards frames between network interfaces in user space, over AF_XDP.
 
-"gswitch run" is the daemon. Every other verb talks to a running one, found
+"gswitch run" is the daemon. Every other verb uses a running one, found
 under ` + control.SocketDir + ` where only one runs, else chosen with --name or --socket.`,
 		Example: `  gswitch run --port eth1 --port eth2
   gswitch run -c switch.yaml

@@ -9,7 +9,7 @@ import (
 	"gswitch/control/cli"
 )
 
-// printPauses lists what the switch remembers of pauses, the last one first.
+// printPauses lists the switch's log of pauses, the last one first.
 func printPauses(w io.Writer, m *api.Pauses) {
 	name := cli.Namer(m.Pauses)
 	t := cli.NewTable("PORT", ">CLASS", "WHO ASKED", ">AGO", ">LASTED", ">HELD", "FOR")
@@ -43,7 +43,7 @@ func printPauses(w io.Writer, m *api.Pauses) {
 	}
 	t.Print(w)
 	if m.Forgotten > 0 {
-		fmt.Fprintf(w, "%d older ones are forgotten (pfc.log says how many are kept)\n", m.Forgotten)
+		fmt.Fprintf(w, "%d older ones are not kept (pfc.log says how many are)\n", m.Forgotten)
 	}
 }
 

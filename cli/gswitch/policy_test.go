@@ -209,8 +209,8 @@ switches:
 	if err := <-applied; err != nil {
 		t.Error(err)
 	}
-	with, gap, took := rests.calm(true)
-	without, idleGap, idleTook := rests.calm(false)
+	with, gap, took := rests.unbroken(true)
+	without, idleGap, idleTook := rests.unbroken(false)
 	t.Logf("frames arrived at least each millisecond during %d of %d changes of the policy, and %d times when nothing changed", with, swaps, without)
 	t.Logf("medians: longest gap %v of changes that took %v, %v of %v when nothing changed", gap, took, idleGap, idleTook)
 	if with < swaps/2 && without >= swaps*9/10 {
@@ -255,11 +255,11 @@ func (r *rests) add(a applying) {
 	r.applies = append(r.applies, a)
 }
 
-// calm counts those, of those that changed something or of the others, from whose
+// unbroken counts those, of those that changed something or of the others, from whose
 // beginning to whose end no two frames arrived more than a millisecond apart. It also
 // returns the median of the longest gaps between two frames, and how long half of the
 // applications took at most.
-func (r *rests) calm(changes bool) (n int, gap, took time.Duration) {
+func (r *rests) unbroken(changes bool) (n int, gap, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var gaps, all []time.Duration

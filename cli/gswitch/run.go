@@ -56,7 +56,7 @@ that it is meant.
 One line with the word ready is printed once it forwards. SIGHUP reads the
 file again; SIGINT and SIGTERM end it.
 
-Before that line it gives up all capabilities but those that its configuration
+Before that line it drops all capabilities but those that its configuration
 needs, and may run no other program from then on. A configuration that names
 other network namespaces for the first time is then refused, unless it runs
 with --keep-privileges.`,
@@ -131,7 +131,7 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 }
 
 // byFlag names the flags that errors are about in place of the document that
-// was made of them, which nobody has seen.
+// was made of them, which the user has not seen.
 func byFlag(err error) error {
 	flags := map[string]string{"mode": "--mode", "poll": "--poll", "cpu": "--cpu", "netns": "--netns", "interface": "--port"}
 	return section.Rename(err, func(key string) string {

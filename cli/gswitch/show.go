@@ -28,7 +28,7 @@ func (a *app) showCommand() *cobra.Command {
 		}
 		printQueues(w, m)
 	})
-	queues.Flags().BoolVar(&order, "order", false, "in which order frames leave, who was dropped for whom, and how often a smaller rank waited")
+	queues.Flags().BoolVar(&order, "order", false, "in which order frames leave, which were dropped for others, and how often a smaller rank waited")
 	for _, c := range []*cobra.Command{fdb, routes} {
 		c.Flags().Uint32VarP(&a.limit, "limit", "n", 0, "most entries, 0 is all")
 	}
@@ -45,7 +45,7 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "acl", "Access lists with what they matched", api.ControlClient.ListACLs, printACLs),
 		list(a, "buffer [PORT]", "Shared packet buffer", api.ControlClient.ListBuffers, printBuffers),
 		list(a, "pfc [PORT]", "Priority flow control", api.ControlClient.ListPFC, printPFC),
-		list(a, "pauses [PORT]", "Pauses that the switch remembers: who asked, how long, for which queues", api.ControlClient.ListPauses, printPauses),
+		list(a, "pauses [PORT]", "Pauses in the switch's log: who asked, how long, for which queues", api.ControlClient.ListPauses, printPauses),
 		list(a, "deadlock [PORT]", "Egress queues that neighbours hold back: the switch's own part of a deadlock", api.ControlClient.ListWaits, printWaits),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
 		list(a, "limits [PORT]", "What is bounded: memory by what, tables by port, connections, requests, lines of the log", api.ControlClient.ListLimits, cli.PrintLimits),
@@ -347,7 +347,7 @@ func printDrops(w io.Writer, m *api.Drops) {
 		case strings.HasSuffix(d.Reason, "-consumed"):
 			loss = "no: used up"
 		case !d.Loss:
-			loss = "no: nobody wanted it"
+			loss = "no: it had no receiver"
 		}
 		t.Row(name(d.Switch, dash(d.Port)), d.Reason, d.Frames, loss)
 	}

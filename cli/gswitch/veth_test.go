@@ -229,7 +229,7 @@ func TestCapabilitiesOfAContainer(t *testing.T) {
 	}
 	started := make(chan error)
 	go func() {
-		// This thread dies with the goroutine, and what it gave up with it.
+		// This thread ends with the goroutine, and what it dropped with it.
 		runtime.LockOSThread()
 		started <- func() error {
 			ns, err := netns.GetFromName(l.ns[0])

@@ -70,7 +70,7 @@ func newClock(n *vswitch.Node) vswitch.Instance {
 }
 
 // read reads the clock, on the worker that has it: those without ports have one that
-// receives from nobody.
+// receives no messages.
 func (c *Clock) read(emit func(counter int, port uint16, value float64, labels ...string)) {
 	for i := range c.node.Config().Ports {
 		p := &c.node.Config().Ports[i]

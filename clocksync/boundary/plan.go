@@ -9,8 +9,8 @@ import (
 	"gswitch/frame"
 )
 
-// planned is what a controller gave the clock. It is none of the configuration: a
-// clock that gets another one follows that, until the controller has looked.
+// planned is what a controller gave the clock. It is no part of the configuration: a
+// clock that gets another one follows that, until the controller has seen it.
 type planned struct {
 	taken    feature.ClockPlan
 	promised uint32 // the highest epoch of which there was any stage
@@ -22,7 +22,7 @@ func (c *Clock) TakePlan(now int64, p *feature.ClockPlan) error {
 	own := &c.planned
 	switch {
 	case !c.requested.Idle:
-		return errors.New("the configuration says whom this clock follows: write clock: {controlled: true} for a controller to do so")
+		return errors.New("the configuration sets the parent of this clock: write clock: {controlled: true} for a controller to do so")
 	case p.Epoch < own.promised:
 		return fmt.Errorf("plan %d has begun here: plan %d is of a controller that was replaced", own.promised, p.Epoch)
 	case p.Epoch == 0:

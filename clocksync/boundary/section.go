@@ -13,10 +13,10 @@ import (
 
 // Section is clock in documents of switches.
 type Section struct {
-	Root       bool           `yaml:"root" doc:"true: all others follow this clock. It begins with the machine's time (UTC) and goes on by its oscillator. Without it, parent says who is followed."`
-	Controlled bool           `yaml:"controlled" doc:"true: a controller plans whom this clock follows (gcollect clock run), and until then it follows nobody. In place of root, parent, second, ports and takeover."`
+	Root       bool           `yaml:"root" doc:"true: all others follow this clock. It begins with the machine's time (UTC) and goes on by its oscillator. Without it, parent says which clock is followed."`
+	Controlled bool           `yaml:"controlled" doc:"true: a controller plans which one this clock follows (gcollect clock run), and until then it follows none. In place of root, parent, second, ports and takeover."`
 	Parent     string         `yaml:"parent" doc:"Port by which sync messages of the root are received."`
-	Second     string         `yaml:"second" doc:"Port that the clock turns to when no sync message comes by the first within the timeout, or what cannot be."`
+	Second     string         `yaml:"second" doc:"Port that the clock turns to when no sync message comes by the first within the timeout, or only invalid ones."`
 	Ports      []string       `yaml:"ports" doc:"Ports by which sync messages are sent. All but the parent's if left out."`
 	Slaves     []string       `yaml:"slaves" doc:"Ports behind which are slaves that know PTP alone, such as ptp4l: they get plain messages."`
 	Takeover   units.Duration `yaml:"takeover" doc:"Time without a sync message, behind timeout, after which this clock becomes the root. For one clock of a network: another neighbour of the root. Never if left out."`
@@ -41,7 +41,7 @@ func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 		case at < 0:
 			return 0, &vswitch.KeyError{Key: key, Err: fmt.Errorf("there is no port %q", name)}
 		case at >= clocksync.MaxPorts:
-			return 0, &vswitch.KeyError{Key: key, Err: fmt.Errorf("port %q is number %d: a clock looks after the first %d", name, at, clocksync.MaxPorts)}
+			return 0, &vswitch.KeyError{Key: key, Err: fmt.Errorf("port %q is number %d: a clock uses the first %d", name, at, clocksync.MaxPorts)}
 		}
 		return at, nil
 	}

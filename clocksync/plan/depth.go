@@ -6,7 +6,7 @@ package plan
 // Off the loop the deepest way is a hop more than the deepest of the second
 // parent's. A node on the loop of L nodes can be reached by its second parent's
 // primary path, by that of the one before, and so on, or all along the loop from
-// the backup root if the root is dead.
+// the backup root if the root has failed.
 func (p *Plan) depths() {
 	n := len(p.Primary)
 	p.Depth, p.BackupDepth = make([]int, n), make([]int, n)

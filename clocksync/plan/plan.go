@@ -1,6 +1,6 @@
-// Package plan computes who follows whom: a primary tree and a backup graph such
+// Package plan computes which clock follows which: a primary tree and a backup graph such
 // that after any single failure of a link, a node, the root or a failure domain
-// everybody who is left still follows a root (section 3.4.1 of Li's dissertation;
+// all that are left still follow a root (section 3.4.1 of Li's dissertation;
 // "Sundial", OSDI 2020).
 package plan
 
@@ -27,7 +27,7 @@ type Domain struct {
 	Links []int // indices
 }
 
-// Plan says for each node whom it follows. Parents are node numbers, -1 for none.
+// Plan says for each node which one it follows. Parents are node numbers, -1 for none.
 type Plan struct {
 	Root       int
 	BackupRoot int
@@ -39,7 +39,7 @@ type Plan struct {
 	Leaf               []bool // nodes with one link: these have no second way
 }
 
-// Children returns, for each node, whom it sends to: its children in the primary
+// Children returns, for each node, those that it sends to: its children in the primary
 // tree and in the backup graph.
 func (p *Plan) Children() [][]int {
 	out := make([][]int, len(p.Primary))
@@ -118,7 +118,7 @@ func (g *Graph) network() *network {
 }
 
 // Find returns a plan with the given root. Single links and nodes are covered by
-// how it is made; that it stands the failure of each domain is verified before it
+// how it is made; that it survives the failure of each domain is verified before it
 // is returned, since the paper's property 4 alone does not say so where a domain
 // cuts off several subtrees at once.
 //

@@ -239,7 +239,7 @@ func TestRandomDomains(t *testing.T) {
 	}
 }
 
-// A second parent that is the first one does not stand, whosoever it is.
+// A second parent that is the first one is refused, whichever it is.
 func TestVerifyFinds(t *testing.T) {
 	g := fatTree(4, true)
 	good, err := Find(g, 0)

@@ -86,7 +86,7 @@ func (s *search) find() *Plan {
 	return nil
 }
 
-// stands reports whether a plan that reaches everybody stands the failure of each
+// stands reports whether a plan that reaches all nodes survives the failure of each
 // domain.
 func (s *search) stands(r int, a attempt) bool {
 	p := s.plan(r, a)
@@ -187,7 +187,7 @@ func (s *search) improve(a attempt, r int, yield func(parent []int) bool) {
 		}
 	}
 	// The loop does not close, or a subtree is in the way as a whole: any node of
-	// it may hang elsewhere.
+	// it may get another parent.
 	for v := range s.n {
 		if s.leaf[v] || v == s.root || v == r || !missing(v) && !missing(r) {
 			continue

@@ -2,7 +2,7 @@ package plan
 
 import "slices"
 
-// tree is a primary tree with what the search asks of it.
+// tree is a primary tree with what the search needs of it.
 type tree struct {
 	w       *network
 	root    int
@@ -109,7 +109,7 @@ func (t *tree) disjoint(x, y int, e edge) bool {
 }
 
 // largest finds a largest backup graph of the tree with the backup root r
-// (LARGEST of section 3.4.1.3): everybody whom the backup root reaches over
+// (LARGEST of section 3.4.1.3): all nodes that the backup root reaches over
 // usable links, and an edge back to it that closes a loop through another subtree
 // of the root's. It returns the second parents, and how many these are.
 func (t *tree) largest(r int, leaf []bool) (backup []int, count int) {

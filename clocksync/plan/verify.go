@@ -9,7 +9,7 @@ type Failure struct {
 	Links [][2]int
 }
 
-// Defect is a failure after which somebody who is left does not follow a root, or
+// Defect is a failure after which a node that is left does not follow a root, or
 // after which there are two.
 type Defect struct {
 	Failure Failure
@@ -46,12 +46,12 @@ func domainFailures(g *Graph) (out []Failure) {
 }
 
 // Verify tries every single failure and returns what does not hold. Nodes that
-// failed themselves are nobody's, and a node with one link may lose that one.
+// failed themselves do not count, and a node with one link may lose that one.
 //
 // It follows the protocol: a node that is cut off from the root by its primary
-// path turns to its second parent; if the root is dead everybody does, and the
-// backup root takes over. If it is not reached by the root by either parent while the
-// root lives, there are two roots.
+// path turns to its second parent; if the root has failed all do, and the
+// backup root takes over. If the root does not reach it by either parent while the
+// root is up, there are two roots.
 func Verify(g *Graph, p *Plan) []Defect { return verify(p, Failures(g)) }
 
 func verify(p *Plan, failures []Failure) []Defect {
@@ -72,7 +72,7 @@ func verify(p *Plan, failures []Failure) []Defect {
 type verifier struct {
 	p     *Plan
 	below [][]int
-	dead  []int // by node: number of the failure in which it died last
+	dead  []int // by node: number of the failure in which it last failed
 	state []int8
 }
 
@@ -100,7 +100,7 @@ func (v *verifier) try(number int, f Failure) (out []Defect) {
 		return false
 	}
 	rootDead := v.dead[p.Root] == number
-	// Whom the root still reaches by the primary tree.
+	// The nodes that the root still reaches by the primary tree.
 	primary := make([]bool, len(p.Primary))
 	if !rootDead {
 		primary[p.Root] = true

@@ -45,7 +45,7 @@ type Record struct {
 	Deputy     string    `json:"deputy,omitempty"` // becomes the root when that fails
 	Switches   int       `json:"switches"`
 	Changed    int       `json:"changed"`          // switches that had to change
-	Bare       string    `json:"bare,omitempty"`   // why nobody has a second parent
+	Bare       string    `json:"bare,omitempty"`   // why there are no second parents
 	Failed     []string  `json:"failed,omitempty"` // switches without an answer
 	Error      string    `json:"error,omitempty"`  // why it is not done
 }
@@ -216,7 +216,7 @@ func (c *Controller) read(ctx context.Context) error {
 // errReplaced says that another controller plans.
 var errReplaced = errors.New("another controller has taken over")
 
-// write keeps the record, if nobody else has written since it was read.
+// write keeps the record, if it was not written since it was read.
 func (c *Controller) write(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Lease)
 	defer cancel()
@@ -239,7 +239,7 @@ func (c *Controller) write(ctx context.Context) error {
 // State is what controllers say of a network.
 type State struct {
 	Fabric string  `json:"fabric"`
-	Leader string  `json:"leader,omitempty"` // empty: nobody leads
+	Leader string  `json:"leader,omitempty"` // empty: none leads
 	Plan   *Record `json:"plan,omitempty"`   // nil: there was none
 }
 

@@ -236,7 +236,7 @@ func TestPlansFollowWhatWorks(t *testing.T) {
 		t.Errorf("agg1 follows %s; %+v", parent("agg1"), c.record)
 	}
 	n.order(t, c)
-	// The root dies, and its deputy has become the root.
+	// The root fails, and its deputy has become the root.
 	root, _ := n.t.Lookup(c.record.Root)
 	deputy, _ := n.t.Lookup(c.record.Deputy)
 	n.sw[root].dead = true

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Lease is a value in JetStream that one of several renews while it lives. Who finds that
+// Lease is a value in JetStream that one of several renews while it runs. Who finds that
 // it was not renewed for its term, by his own clock, takes it. The term of the one who has
 // it begins when he asked for it, and so ends first.
 type Lease struct {
@@ -61,7 +61,7 @@ func (l *Lease) Run(ctx context.Context, report func(held bool, err error)) {
 	}
 }
 
-// beat renews the lease, or takes it if nobody has it.
+// beat renews the lease, or takes it if it is free.
 func (l *Lease) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.term/4)
 	defer cancel()
@@ -111,7 +111,7 @@ func (l *Lease) have(from time.Time) {
 	}
 }
 
-// leave gives the lease back, so that nobody waits for its term.
+// leave releases the lease, so that others need not wait for its term.
 func (l *Lease) leave(ctx context.Context) {
 	if !l.Held() {
 		return

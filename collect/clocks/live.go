@@ -119,7 +119,7 @@ func (l *live) port(node int, name string) int {
 	return -1
 }
 
-// Node reports whether a node works. Hosts do: nobody follows them.
+// Node reports whether a node works. Hosts do: no clock follows them.
 func (l *live) Node(i int) bool {
 	return l.t.Nodes[i].Kind == fabric.Host || l.clocks[i] != nil && l.failed[i] < missed
 }

@@ -24,7 +24,7 @@ type wanted struct {
 	levels [][]part // by hops from the root, the root first
 	root   int
 	deputy int // -1: none
-	// bare says why nobody has a second parent; nil: who can have one has.
+	// bare says why no clock has a second parent; nil: those that can have one have.
 	bare error
 }
 

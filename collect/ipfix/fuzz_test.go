@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// read takes a message apart as a collector does that knows nothing but RFC 7011: the
+// read takes a message apart as a collector does that implements RFC 7011 alone: the
 // templates of its sets, and by them the values of each record.
 func read(b []byte) (templates map[uint16][][2]uint16, records []map[uint16][]byte, err error) {
 	be := binary.BigEndian

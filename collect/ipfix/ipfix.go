@@ -1,5 +1,5 @@
 // Package ipfix encodes flows that lost packets as messages of IPFIX (RFC 7011), for
-// collectors of flows that people have already.
+// existing collectors of flows.
 package ipfix
 
 import (

@@ -108,7 +108,7 @@ type ControlClient interface {
 	// ClearCounters makes the counters that List calls return start from zero.
 	// /metrics is not affected.
 	ClearCounters(context.Context, *ClearCountersRequest) (*ClearCountersResponse, error)
-	// FlushFDB forgets learned addresses.
+	// FlushFDB removes learned addresses.
 	FlushFDB(context.Context, *FlushFDBRequest) (*FlushFDBResponse, error)
 	ListPorts(context.Context, *ListRequest) (*Ports, error)
 	ListQueues(context.Context, *ListRequest) (*Queues, error)
@@ -120,7 +120,7 @@ type ControlClient interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListCounters(context.Context, *ListRequest) (*Counters, error)
-	// ListPauses lists the pauses that the switches remember (pfc.log).
+	// ListPauses lists the pauses in the logs of the switches (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
 	// ListWaits lists the egress queues that the neighbour holds back while frames
 	// are in them.
@@ -132,7 +132,7 @@ type ControlClient interface {
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
 	// ListClocks lists the clocks that a controller may plan for.
 	ListClocks(context.Context, *ListRequest) (*Clocks, error)
-	// PlanClock gives the clock of a switch a stage of a plan of who follows whom. One of
+	// PlanClock gives the clock of a switch a stage of a plan of which clock follows which. One of
 	// an earlier plan than the clock has begun with is refused (failed_precondition).
 	PlanClock(context.Context, *PlanClockRequest) (*Clock, error)
 	// ListLimits lists what is bounded, how much of it is in use, and how often
@@ -620,7 +620,7 @@ type ControlHandler interface {
 	// ClearCounters makes the counters that List calls return start from zero.
 	// /metrics is not affected.
 	ClearCounters(context.Context, *ClearCountersRequest) (*ClearCountersResponse, error)
-	// FlushFDB forgets learned addresses.
+	// FlushFDB removes learned addresses.
 	FlushFDB(context.Context, *FlushFDBRequest) (*FlushFDBResponse, error)
 	ListPorts(context.Context, *ListRequest) (*Ports, error)
 	ListQueues(context.Context, *ListRequest) (*Queues, error)
@@ -632,7 +632,7 @@ type ControlHandler interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListCounters(context.Context, *ListRequest) (*Counters, error)
-	// ListPauses lists the pauses that the switches remember (pfc.log).
+	// ListPauses lists the pauses in the logs of the switches (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
 	// ListWaits lists the egress queues that the neighbour holds back while frames
 	// are in them.
@@ -644,7 +644,7 @@ type ControlHandler interface {
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
 	// ListClocks lists the clocks that a controller may plan for.
 	ListClocks(context.Context, *ListRequest) (*Clocks, error)
-	// PlanClock gives the clock of a switch a stage of a plan of who follows whom. One of
+	// PlanClock gives the clock of a switch a stage of a plan of which clock follows which. One of
 	// an earlier plan than the clock has begun with is refused (failed_precondition).
 	PlanClock(context.Context, *PlanClockRequest) (*Clock, error)
 	// ListLimits lists what is bounded, how much of it is in use, and how often

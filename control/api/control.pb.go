@@ -1570,7 +1570,7 @@ func (x *Port) GetFaults() *Faults {
 	return nil
 }
 
-// Faults is what goes wrong at a port because somebody asked for it. Frames
+// Faults are those that a port is configured with. Frames
 // that left the switch here, and those sent twice, are together those that the
 // device took, that wait, and that are lost here or under XSK.tx_dropped.
 type Faults struct {
@@ -3835,13 +3835,13 @@ type Clock struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
 	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`            // unsynchronised, primary, backup, holdover, root, evicted
-	Controlled    bool                   `protobuf:"varint,3,opt,name=controlled,proto3" json:"controlled,omitempty"` // a controller says whom it follows
+	Controlled    bool                   `protobuf:"varint,3,opt,name=controlled,proto3" json:"controlled,omitempty"` // a controller says which clock it follows
 	Plan          *ClockPlan             `protobuf:"bytes,4,opt,name=plan,proto3" json:"plan,omitempty"`              // that it has taken last; epoch 0: none
 	Promised      uint32                 `protobuf:"varint,5,opt,name=promised,proto3" json:"promised,omitempty"`     // the highest epoch of a plan that has begun here
 	Identity      uint64                 `protobuf:"varint,6,opt,name=identity,proto3" json:"identity,omitempty"`
 	Root          uint64                 `protobuf:"varint,7,opt,name=root,proto3" json:"root,omitempty"`      // identity of the root
 	Depth         uint32                 `protobuf:"varint,8,opt,name=depth,proto3" json:"depth,omitempty"`    // hops that the last message made
-	Parent        string                 `protobuf:"bytes,9,opt,name=parent,proto3" json:"parent,omitempty"`   // port that is heard now; empty: none
+	Parent        string                 `protobuf:"bytes,9,opt,name=parent,proto3" json:"parent,omitempty"`   // port of the parent now; empty: none
 	Turned        bool                   `protobuf:"varint,10,opt,name=turned,proto3" json:"turned,omitempty"` // to its second parent
 	Time          int64                  `protobuf:"varint,11,opt,name=time,proto3" json:"time,omitempty"`     // nanoseconds since 1970
 	Eps           int64                  `protobuf:"varint,12,opt,name=eps,proto3" json:"eps,omitempty"`       // nanoseconds; -1: unknown
@@ -4045,8 +4045,8 @@ type ClockPlan struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Epoch         uint32                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the plan; later plans have higher ones
 	Root          bool                   `protobuf:"varint,2,opt,name=root,proto3" json:"root,omitempty"`
-	Deputy        bool                   `protobuf:"varint,3,opt,name=deputy,proto3" json:"deputy,omitempty"` // it becomes the root when it hears the root by neither parent
-	Parent        string                 `protobuf:"bytes,4,opt,name=parent,proto3" json:"parent,omitempty"`  // port by which the root is heard; empty: none
+	Deputy        bool                   `protobuf:"varint,3,opt,name=deputy,proto3" json:"deputy,omitempty"` // it becomes the root when no messages of the root come by either parent
+	Parent        string                 `protobuf:"bytes,4,opt,name=parent,proto3" json:"parent,omitempty"`  // port by which the root's messages come; empty: none
 	Second        string                 `protobuf:"bytes,5,opt,name=second,proto3" json:"second,omitempty"`  // port that it turns to; empty: none
 	Send          []string               `protobuf:"bytes,6,rep,name=send,proto3" json:"send,omitempty"`
 	Hops          uint32                 `protobuf:"varint,7,opt,name=hops,proto3" json:"hops,omitempty"`

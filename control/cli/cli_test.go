@@ -44,7 +44,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestLossIsTold(t *testing.T) {
+func TestLossIsReported(t *testing.T) {
 	var b bytes.Buffer
 	captured{bytes: 9, frames: 1, dropped: 2}.report(&b, "-")
 	if want := "2 frames more lost by the capture"; !bytes.HasPrefix(b.Bytes(), []byte(want)) {

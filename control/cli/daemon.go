@@ -26,7 +26,7 @@ func (p *Privileges) Flag(f *pflag.FlagSet) {
 	f.BoolVar(&p.keep, "keep-privileges", false, "keep all privileges of the start, such as for ports of other network namespaces that are added later (docs/SECURITY.md)")
 }
 
-// Drop gives up what a daemon does not need once it runs.
+// Drop drops the privileges that a daemon does not need once it runs.
 func (p *Privileges) Drop(log *slog.Logger, need privilege.Need) error {
 	if p.keep {
 		return nil
@@ -42,7 +42,7 @@ func (p *Privileges) Drop(log *slog.Logger, need privilege.Need) error {
 	}
 	left, err := privilege.Drop(need)
 	if err != nil {
-		return fmt.Errorf("privileges that are not needed cannot be given up: %w; --keep-privileges goes without that", err)
+		return fmt.Errorf("privileges that are not needed cannot be dropped: %w; --keep-privileges goes without that", err)
 	}
 	if left.Calls != "" {
 		log.Warn("system calls that are not needed were not given up", "since", left.Calls)

@@ -2,7 +2,7 @@ package cli
 
 import "os"
 
-// Output is standard output. It remembers what could not be written, so that a program
+// Output is standard output. It keeps the error of what could not be written, so that a program
 // whose tables go to a full disk does not end as if all were well.
 type Output struct{ failed error }
 

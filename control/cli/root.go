@@ -59,7 +59,7 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 // who asks. They are files: a token on the command line could be read by all.
 func CredentialFlags(f *pflag.FlagSet, c *control.Credentials) {
 	f.StringVar(&c.Token, "token", "", "with --socket host:port: file with the token that its control.api.token has")
-	f.StringVar(&c.CA, "ca", "", "with --socket host:port: speak TLS; file with the certificates that the daemon's is signed by")
+	f.StringVar(&c.CA, "ca", "", "with --socket host:port: use TLS; file with the certificates that the daemon's is signed by")
 	f.StringVar(&c.Cert, "cert", "", "with --socket host:port: file with a certificate that its control.api.ca takes, and --key")
 	f.StringVar(&c.Key, "key", "", "file with the key of --cert")
 }

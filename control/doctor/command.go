@@ -22,9 +22,9 @@ func Command(program string, asJSON *bool) *cobra.Command {
 		Long: `Check the kernel, privileges, limits, CPUs and clock, and the interfaces that
 are named: offloads of both ends of a veth, XDP programs, MTU, queues. Each line
 says what was found; what is not in order comes with why it matters and the
-command that mends it. Exits with 1 if something that is needed is missing.
+command that fixes it. Exits with 1 if something that is needed is missing.
 
---fix mends what can be mended without harm, and says what it did: offloads of
+--fix fixes what can be fixed without harm, and says what it did: offloads of
 the far end of a veth that leave its frames unfinished.
 
 --grant FILE gives a program's file the capabilities that ports over interfaces
@@ -58,7 +58,7 @@ what they allow. For images of containers; leave it to one group elsewhere.`,
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&fix, "fix", false, "mend what can be mended without harm")
+	c.Flags().BoolVar(&fix, "fix", false, "fix what can be fixed without harm")
 	c.Flags().StringVar(&grant, "grant", "", "give this program's file the capabilities that it takes, for users who are not root")
 	c.Flags().IntVar(&chunk, "chunk", 2048, "bytes of a chunk (memory: {chunk: ...}), for the MTU")
 	return c

@@ -1,5 +1,5 @@
 // Package doctor checks what a switch or a host on AF_XDP needs of a machine
-// and of an interface, and says what mends it.
+// and of an interface, and says what fixes it.
 package doctor
 
 import (
@@ -18,7 +18,7 @@ import (
 const (
 	OK   = "ok"
 	Warn = "warn" // it works, but not as well, or not for all
-	Fail = "FAIL" // nothing works before it is mended
+	Fail = "FAIL" // nothing works before it is fixed
 )
 
 // Finding is what a check found.
@@ -27,7 +27,7 @@ type Finding struct {
 	Result string `json:"result"`           // ok, warn, FAIL
 	Found  string `json:"found"`            // what was seen
 	Why    string `json:"why,omitempty"`    // why it matters; not for what is ok
-	Remedy string `json:"remedy,omitempty"` // command that mends it
+	Remedy string `json:"remedy,omitempty"` // command that fixes it
 	Fixed  string `json:"fixed,omitempty"`  // what --fix did
 }
 

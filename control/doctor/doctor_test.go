@@ -19,7 +19,7 @@ import (
 	"gswitch/dataplane/xsk"
 )
 
-// sound is a machine on which nothing is to be mended.
+// sound is a machine on which nothing is to be fixed.
 func sound() (*System, fstest.MapFS) {
 	files := fstest.MapFS{}
 	for path, text := range map[string]string{

@@ -59,7 +59,7 @@ var peerOffloads = []offload{
 var ownOffloads = []offload{
 	{"rx-gro", "frames are merged beyond the MTU", "gro"},
 	{"rx-vlan-hw-parse", "VLAN tags are taken out before XDP sees the frame", "rxvlan"},
-	{"tx-checksum-ip-generic", "the peer trusts checksums that nobody filled", "tx"},
+	{"tx-checksum-ip-generic", "the peer trusts checksums that were not filled in", "tx"},
 	{"tx-vlan-hw-insert", "VLAN tags are expected beside the frame", "txvlan"},
 }
 

@@ -271,6 +271,6 @@ func (s *System) leftovers() Finding {
 	if stale == nil {
 		return ok("left-overs", "none: every control socket has its daemon")
 	}
-	return Finding{"left-overs", Warn, "nobody listens at " + strings.Join(stale, ", "), "a daemon was killed; what it changed on interfaces may be as it left it (the next start on them puts that right)",
+	return Finding{"left-overs", Warn, "no process listens at " + strings.Join(stale, ", "), "a daemon was killed; what it changed on interfaces may be as it left it (the next start on them puts that right)",
 		"gfabric down for fabrics; otherwise start the daemon again, or rm the file", ""}
 }

@@ -95,7 +95,7 @@ func namespaces(netns string, id int) []string {
 
 // Interface checks an interface, named NAME or NETNS/NAME. With fix it turns
 // off the offloads of the far end of a veth that break its frames, which is
-// all that is mended: it changes nothing for frames that do not come here.
+// all that is fixed: it changes nothing for frames that do not come here.
 func Interface(name string, chunk int, fix bool) ([]Finding, error) {
 	netns, iface := "", name
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {

@@ -174,7 +174,7 @@ func (d *Daemon) Stop() error {
 	return errors.Join(append(errs, d.engine.Stop())...)
 }
 
-// Serve answers on the listeners until ctx ends. Transfers are given up then.
+// Serve answers on the listeners until ctx ends. Transfers are aborted then.
 func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
 	if d.log.Enabled(ctx, slog.LevelInfo) {
 		go d.logPunctuality(ctx)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The server's side of what iperf3 speaks over TCP, one test at a time: a connection of
+// The server's side of iperf3's protocol over TCP, one test at a time: a connection of
 // control, on which one byte is a state and JSON has its length before it, and connections
 // of data, which say by a cookie to which test they belong.
 

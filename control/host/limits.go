@@ -54,7 +54,7 @@ func (u *unit) limits() []*api.Limit {
 		{Kind: "table", Name: "sessions that others opened", Unit: "sessions", Used: uint64(sessions), Limit: uint64(mostSessions)},
 		{Kind: "table", Name: "queue pairs", Unit: "queue pairs", Used: uint64(n.Counts().QPsOpen), Limit: uint64(mostQPs)},
 		{Kind: "table", Name: "regions of memory that others may reach", Unit: "regions", Used: uint64(regions), Limit: uint64(mostRegions)},
-		{Kind: "table", Name: "neighbours", Unit: "entries", Used: uint64(known), Limit: uint64(mostNeighbors), Refused: n.Stack().StrangersRefused},
+		{Kind: "table", Name: "neighbours", Unit: "entries", Used: uint64(known), Limit: uint64(mostNeighbors), Refused: n.Stack().UnsolicitedRefused},
 	}
 	if e := endpoint.Of(n); e != nil {
 		open, most := e.Open()

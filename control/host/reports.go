@@ -17,7 +17,7 @@ func (d *Daemon) reexport() {
 	d.exporting = control.Report(d.exporting, d.log, d.doc.Export, d.hello, d.takeReports)
 }
 
-// hello is what a collector hears of the daemon: hosts have the numbers of their places
+// hello is what a collector receives of the daemon: hosts have the numbers of their places
 // in the document, from 1.
 func (d *Daemon) hello() telemetry.Hello {
 	h := telemetry.Hello{Version: telemetry.HelloVersion, Name: cmp.Or(d.doc.Export.Name, d.doc.Hosts[0].Name), Boot: uint64(d.engine.Epoch().UnixNano())}

@@ -192,7 +192,7 @@ func (s *server) Serve(ctx context.Context, r *api.ServeRequest, out *connect.Se
 			return connect.NewError(connect.CodeUnavailable, err)
 		}
 		m := &api.Sessions{}
-		clear(known) // of those that are remembered
+		clear(known) // of those that are kept
 		for i := range list {
 			t := &list[i]
 			if t.Service == agent.Probe {

@@ -74,7 +74,7 @@ func serveOn(l *listener, kind string, log *slog.Logger) {
 		_ = s.Serve(l) // it ends with the listener
 		return
 	}
-	serve := func(c net.Conn) { talk(c, kind) }
+	serve := func(c net.Conn) { answer(c, kind) }
 	if kind == "iperf3" {
 		serve = (&iperf{timeout: stepTimeout}).serve
 	}
@@ -90,8 +90,8 @@ func serveOn(l *listener, kind string, log *slog.Logger) {
 // piece is how many bytes services read and write at once.
 const piece = 256 << 10
 
-// talk serves a connection of echo or discard.
-func talk(c net.Conn, kind string) {
+// answer serves a connection of echo or discard.
+func answer(c net.Conn, kind string) {
 	defer c.Close()
 	var to io.Writer = io.Discard
 	if kind == "echo" {

@@ -184,7 +184,7 @@ func (s *server) WriteStream(_ context.Context, r *api.WriteStreamRequest) (*api
 	}
 	u.mu.Unlock()
 	if x == nil || over {
-		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("nobody writes to a connection %d: its Stream has ended, or it was closed", r.Number))
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no writer to connection %d: its Stream has ended, or it was closed", r.Number))
 	}
 	if _, err := x.Write(r.Data); err != nil {
 		return nil, connect.NewError(connect.CodeUnavailable, err)

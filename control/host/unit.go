@@ -168,7 +168,7 @@ func (u *unit) portName() string {
 	return u.port.Name()
 }
 
-// close takes a host down. Its transfers fail, and their other ends are told
+// close takes a host down. Its transfers fail, and their other ends are notified
 // as far as the port still can.
 func (u *unit) close() error {
 	close(u.gone)

@@ -40,7 +40,7 @@ type Table struct {
 	routes    map[netip.Prefix][]candidate
 	dirty     map[netip.Prefix]bool
 	installed map[netip.Prefix]bool // in the switch
-	all       bool                  // the switch is to forget what was installed
+	all       bool                  // the switch is to remove what was installed
 }
 
 // NewTable returns an empty table.

@@ -218,7 +218,7 @@ func (w *Watcher) install(t *Table) error {
 		level = slog.LevelInfo
 	}
 	if c.Refused > 0 {
-		w.log.Warn("routes are refused: the switch has met as many different prefixes as it counts; start it anew to forget those that are gone", "refused", c.Refused)
+		w.log.Warn("routes are refused: the switch has met as many different prefixes as it counts; start it anew to clear those that are gone", "refused", c.Refused)
 	}
 	w.log.Log(context.Background(), level, "routes of the kernel", "netns", w.netns, "set", len(c.Set), "deleted", len(c.Delete), "unused", c.Unused, "took", time.Since(began))
 	return nil

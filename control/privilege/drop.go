@@ -67,7 +67,7 @@ func (n *Need) keeps() (keep []cap.Value, err error) {
 	return keep, err
 }
 
-// Drop gives up, for all threads and for good, the capabilities that are not
+// Drop drops, for all threads and for good, the capabilities that are not
 // needed and those that a program could bring (no_new_privs), writing to all files but those that
 // are needed, and the system calls that no daemon makes: other programs, mounts, modules, other
 // processes. Root without capabilities still owns root's files, by which it would have them again.

@@ -115,8 +115,8 @@ func some(n *Need, namespaces bool) []seccomp.NameWithConditions {
 	return calls
 }
 
-// elsewhere are calls whose arguments no filter can see. Who makes them is notified that there are none, and makes
-// older ones: clone and openat.
+// elsewhere are calls whose arguments no filter can see. Such a call fails as if it did not exist,
+// and programs make older ones: clone and openat.
 var elsewhere = []string{"clone3", "openat2"}
 
 // confine lets all threads make no other system calls than those that are

@@ -137,7 +137,7 @@ func memory(cfg *vswitch.Config, workers, chunks int) error {
 	}
 	x, err := c.made(cfg)
 	if err != nil {
-		return nil // which check tells
+		return nil // which check reports
 	}
 	ports := 0
 	for i := range cfg.Ports {

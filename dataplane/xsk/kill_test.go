@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// childNetNS tells a copy of the test binary to open a port and wait.
+// childNetNS has a copy of the test binary open a port and wait.
 const childNetNS = "XSK_TEST_CHILD_NETNS"
 
 func TestMain(m *testing.M) {

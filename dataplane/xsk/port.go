@@ -15,7 +15,7 @@ type PortConfig struct {
 	Queues    []int      // queues to serve; none means queue 0
 	Filter    bpf.Filter // which frames are taken from the kernel; all by default
 	Stamp     bool       // frames of PTP bear the instant at which they came (bpf.Stamp)
-	Hardware  bool       // that at which hardware saw them, too, where the driver tells it in native mode
+	Hardware  bool       // that at which hardware saw them, too, where the driver gives it in native mode
 	Socket    Config     // for every socket: NetNS, Mode, rings; IfIndex and Queue are set by OpenPort
 }
 

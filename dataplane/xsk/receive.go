@@ -133,11 +133,11 @@ func (s *Socket) Fill(p *frame.Pool) int {
 }
 
 // NeedsRxWakeup reports whether the kernel waits for WakeRx before it fills
-// the RX ring: the driver ran out of chunks, or polls only when told to.
+// the RX ring: the driver ran out of chunks, or polls only when asked to.
 func (s *Socket) NeedsRxWakeup() bool { return s.busyPoll.Load() || s.fill.needsWakeup() }
 
 // WakeRx makes the kernel look at the fill ring. It also finds out that the
-// device is down (ErrDown) or removed (ErrGone), which a ring does not tell.
+// device is down (ErrDown) or removed (ErrGone), which a ring does not report.
 func (s *Socket) WakeRx() error {
 	add(&s.count.wakeups, 1)
 	_, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)

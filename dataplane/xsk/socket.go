@@ -112,7 +112,7 @@ func (s *Socket) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.umem.forget(s)
+	s.umem.unlist(s)
 	return s.release()
 }
 

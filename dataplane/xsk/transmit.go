@@ -101,7 +101,7 @@ func (s *Socket) reject(a *frame.Arena, r frame.Ref) {
 // ErrGone, or one that should not occur; what the kernel may merely be short of is
 // counted, not returned.
 //
-// The call is a raw one: it does not tell the Go scheduler, so it must come
+// The call is a raw one: it does not notify the Go scheduler, so it must come
 // from a goroutine locked to its thread.
 func (s *Socket) Kick() error {
 	if s.outstanding == 0 || !s.tx.needsWakeup() || !s.zerocopy && s.tx.consumed() == s.tx.prod {

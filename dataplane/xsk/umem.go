@@ -10,7 +10,7 @@ import (
 
 // UMEM is the memory that all sockets of a worker group share.
 //
-// The kernel knows it through a registration, which lives as long as any
+// The kernel knows it through a registration, which lasts as long as any
 // socket made from it. The first socket registers the memory; later ones join
 // a socket that is still open. Zero-copy and copy, and sockets with and
 // without chained frames, cannot join each other in the kernel, so each kind
@@ -96,8 +96,8 @@ func (u *UMEM) Close() error {
 	return err
 }
 
-// forget takes a closed socket off the list. The caller holds u.mu.
-func (u *UMEM) forget(s *Socket) {
+// unlist takes a closed socket off the list. The caller holds u.mu.
+func (u *UMEM) unlist(s *Socket) {
 	for i, t := range u.sockets {
 		if t == s {
 			u.sockets = append(u.sockets[:i], u.sockets[i+1:]...)

@@ -10,7 +10,7 @@ func collector() dashboard {
 	b.row("Overview")
 	b.stat("Collectors", "none", "Collectors that answer.", `count(gcollect_exporters{`+at+`})`)
 	b.stat("Exporters", "none", "Daemons that are connected to report.", `sum(gcollect_exporters{`+at+`})`, from("red", 1.0, "green")...)
-	b.stat("Lanes", "none", "Of the 16 parts of the reports, how many somebody analyses.", `sum(gcollect_lanes{`+at+`})`, from("red", 16.0, "green")...)
+	b.stat("Lanes", "none", "Of the 16 parts of the reports, how many are analysed.", `sum(gcollect_lanes{`+at+`})`, from("red", 16.0, "green")...)
 	b.stat("Lost packets", "pps", "Packets that links lost, of those whose both ends report.", orZero(`sum(rate(gcollect_link_lost_packets_total{`+at+`}[$__rate_interval]))`, "link"), from("green", 1.0, "yellow")...)
 	b.stat("Blackholes and loops", "none", "Events that report blackholes and loops, in the last five minutes.",
 		orZero(`sum(increase(gcollect_events_total{`+at+`,what=~"blackhole|loop|looped"}[5m]))`, "what"), from("green", 1.0, "red")...)

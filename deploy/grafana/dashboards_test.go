@@ -5,7 +5,7 @@
 //	go test ./deploy/grafana         # fails where they are not what the code says
 //
 // Whether every panel shows something of a running fabric, ../live_test.go
-// tells.
+// shows.
 package grafana
 
 import (

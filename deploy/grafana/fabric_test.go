@@ -1,20 +1,20 @@
 package grafana
 
 // fabric is the dashboard of all switches, and hosts, together: where is it
-// busy, where do frames wait, who pauses whom, what is lost.
+// busy, where do frames wait, which port pauses which, what is lost.
 func fabric() dashboard {
-	b := newDashboard("fabric", "gswitch / Fabric", "All switches and hosts together: where it is busy, where frames wait, who pauses whom, what is lost.",
+	b := newDashboard("fabric", "gswitch / Fabric", "All switches and hosts together: where it is busy, where frames wait, which port pauses which, what is lost.",
 		choice("instance", "Daemon", "gswitch_build_info", true),
 		choice("switch", "Switch", `gswitch_port_up{instance=~"$instance"}`, true))
 	const at = `instance=~"$instance",switch=~"$switch"`
 	const port = "{{switch}}/{{port}}"
 
 	b.row("Overview")
-	b.stat("Switches", "none", "Switches that Prometheus hears of.", `count(count by (instance, switch) (gswitch_port_up{`+at+`}))`)
+	b.stat("Switches", "none", "Switches that Prometheus scrapes.", `count(count by (instance, switch) (gswitch_port_up{`+at+`}))`)
 	b.stat("Ports down", "none", "Ports that are enabled and have no link.",
 		`count(gswitch_port_enabled{`+at+`} == 1 and gswitch_port_up{`+at+`} == 0) or on () vector(0)`, from("green", 1.0, "red")...)
 	b.stat("Traffic", "bps", "Bits that leave all ports in a second.", `8 * sum(rate(gswitch_port_transmit_bytes_total{`+at+`}[$__rate_interval]))`)
-	b.stat("Losses", "pps", "Frames lost in a second. Frames that nobody behind the switch wanted, and used up control frames, are not losses.",
+	b.stat("Losses", "pps", "Frames lost in a second. Frames without a receiver behind the switch, and consumed control frames, are not losses.",
 		`sum(rate(gswitch_drops_total{`+at+`,reason!~"`+notLost()+`"}[$__rate_interval])) or on () vector(0)`, from("green", 0.1, "yellow", 10.0, "red")...)
 	b.stat("Paused now", "none", "Classes of ports that the neighbour pauses at this moment.",
 		`sum(gswitch_pfc_paused{`+at+`,direction="rx"}) or on () vector(0)`, from("green", 1.0, "yellow")...)
@@ -52,7 +52,7 @@ func fabric() dashboard {
 		q{"{{reason}}", orZero(rate("reason", "gswitch_drops_total", at+`,reason!~"`+notLost()+`"`), "reason")}).stacked()
 	b.graph("Losses by switch", "pps", "Lost frames by switch.",
 		q{"{{switch}}", orZero(rate("instance, switch", "gswitch_drops_total", at+`,reason!~"`+notLost()+`"`), "switch")}).stacked()
-	b.graph("Telemetry records", "pps", "Data frames with in-band telemetry, by what became of the switch's record. Only stamped ones notify the host of this switch.",
+	b.graph("Telemetry records", "pps", "Data frames with in-band telemetry, by what became of the switch's record. Only stamped ones show this switch to the host.",
 		q{"{{outcome}}", orZero(rate("outcome", "gswitch_telemetry_frames_total", at), "outcome")}).stacked()
 
 	b.row("Machine")

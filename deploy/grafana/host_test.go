@@ -40,7 +40,7 @@ func host() dashboard {
 
 	b.row("Losses and answers")
 	b.graph("Drops", "pps", "Frames dropped, by reason: frame/reason.go explains each.", q{"{{host}} {{reason}}", orZero(rate("host, reason", "gswitch_host_drops_total", at), "host")}).stacked()
-	b.graph("Pause frames", "pps", "Asks for pause (xoff) and for its end (xon).", q{"{{host}} {{direction}} {{type}}", orZero(rate("host, direction, type", "gswitch_host_pfc_frames_total", at), "host")})
+	b.graph("Pause frames", "pps", "Requests to pause (xoff) and to resume (xon).", q{"{{host}} {{direction}} {{type}}", orZero(rate("host, direction, type", "gswitch_host_pfc_frames_total", at), "host")})
 	b.graph("Answers", "ops", "What hosts answer for their address: ARP, neighbour discovery, echo.", q{"{{host}} {{protocol}}", rate("host, protocol", "gswitch_host_answers_total", at)})
 	b.heatmap("Frames late", "s", "How long after their instant on the emulated link frames left.", `sum by (le) (increase(gswitch_host_frame_lateness_seconds_bucket{`+at+`}[$__rate_interval]))`)
 
@@ -62,7 +62,7 @@ func (b *builder) bumps(at string) {
 	b.graph("Rate of channels", "bps", "What congestion control allows the channels that have something to send: of all, and of the slowest.", q{"{{host}} {{of}}", orZero(`gswitch_bump_rate_bits_per_second{`+at+`}`, "host")})
 	b.graph("Window of channels", "decbytes", "Windows of the channels that have something to send: of all, and the least.", q{"{{host}} {{of}}", orZero(`gswitch_bump_window_bytes{`+at+`}`, "host")})
 	b.graph("Packets by way", "pps", "Packets carried by a channel, delivered from one, and passed untouched.", q{"{{host}} {{way}}", orZero(rate("host, way", "gswitch_bump_packets_total", at), "host")}).stacked()
-	b.graph("Channels opened and lost", "ops", "Channels opened, given up since their peer started again or is gone, and packets that found no channel of their own.",
+	b.graph("Channels opened and lost", "ops", "Channels opened, closed since their peer started again or is gone, and packets that found no channel of their own.",
 		q{"{{host}} opened", orZero(rate("host", "gswitch_bump_channels_opened_total", at), "host")}, q{"{{host}} lost", orZero(rate("host", "gswitch_bump_channels_lost_total", at), "host")},
 		q{"{{host}} overflow", orZero(rate("host", "gswitch_bump_overflow_packets_total", at), "host")})
 	b.graph("Recovery in channels", "ops", "Frames of channels that were sent again, and timeouts.",

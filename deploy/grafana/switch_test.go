@@ -71,7 +71,7 @@ func (b *builder) switchLossless(sw, at string) {
 		q{"{{port}} class {{class}}", orZero(`rate(gswitch_pfc_pause_seconds_total{`+at+`,direction="rx"}[$__rate_interval])`, "port")}).atMost(1).lines(from("green", 0.5, "yellow", 0.9, "red"))
 	b.graph("Pausing the neighbour", "percentunit", "Share of the time in which the neighbour is asked to hold back.",
 		q{"{{port}} class {{class}}", orZero(`rate(gswitch_pfc_pause_seconds_total{`+at+`,direction="tx"}[$__rate_interval])`, "port")}).atMost(1)
-	b.graph("Pause frames", "pps", "Asks for pause (xoff) and for its end (xon), both ways, and flow control of a kind that is not configured.",
+	b.graph("Pause frames", "pps", "Requests to pause (xoff) and to resume (xon), both ways, and flow control of a kind that is not configured.",
 		q{"{{port}} {{direction}} {{type}}", orZero(rate("port, direction, type", "gswitch_pfc_frames_total", at), "port")},
 		q{"{{port}} ignored", rate("port", "gswitch_pfc_ignored_frames_total", sw+`,port=~"$port"`)})
 	b.graph("Pause storms", "none", "Pauses that never ended, and that the watchdog ended, in a minute; and frames that it or a full headroom dropped.",
@@ -86,10 +86,10 @@ func (b *builder) switchDrops(sw string) {
 	b.graph("Losses by reason", "pps", "Lost frames by reason: frame/reason.go explains each.", q{"{{reason}}", orZero(rate("reason", "gswitch_drops_total", sw+`,reason!~"`+notLost()+`"`), "reason")}).stacked()
 	b.graph("Losses by port", "pps", "Lost frames by the port they arrived at; none is the switch itself.",
 		q{"{{port}}", orZero(rate("port", "gswitch_drops_total", sw+`,port=~"$port|",reason!~"`+notLost()+`"`), "port")}).stacked()
-	b.graph("No losses", "pps", "Frames dropped without harm: control frames that did their work, and what nobody behind the switch wanted.",
+	b.graph("No losses", "pps", "Frames dropped without harm: control frames that were consumed, and frames without a receiver behind the switch.",
 		q{"{{reason}}", orZero(rate("reason", "gswitch_drops_total", sw+`,reason=~"`+notLost()+`"`), "reason")}).stacked()
 	b.graph("Malformed", "pps", "Frames whose headers contradict themselves, dropped or bridged all the same.", q{"{{reason}}", orZero(rate("reason", "gswitch_parse_errors_total", sw), "reason")}).stacked()
-	b.graph("Faults", "pps", "What the port's configured faults lost, cut, held back, sent twice or inverted: somebody asked for it.",
+	b.graph("Faults", "pps", "What the port's configured faults lost, cut, held back, sent twice or inverted, as configured.",
 		q{"{{port}} lost {{reason}}", orZero(rate("port, reason", "gswitch_port_fault_lost_packets_total", sw), "port")},
 		q{"{{port}} cut", orZero(rate("port", "gswitch_port_fault_receive_lost_packets_total", sw), "port")},
 		q{"{{port}} {{fault}}", orZero(rate("port, fault", "gswitch_port_fault_packets_total", sw), "port")})

@@ -11,8 +11,8 @@ import (
 // As it is printed, Escape makes tokens for flows of which a switch has sent a
 // frame. A circle in which no frame has come as far as the switch by which its
 // flow leaves the circle stays closed for good. So a switch that is paused for
-// longer than tokens may stay out tells the neighbour which flows wait; a switch
-// whose own way on is paused, too, tells the next one. The first whose port is
+// longer than tokens may stay out asks the neighbour for tokens of the flows that wait; a switch
+// whose own way on is paused, too, asks the next one. The first whose port is
 // open makes tokens then, and those between know where to pass them on.
 
 // asksAtOnce is how many flows of a queue a port asks for at a time, all Reclaim.

@@ -48,7 +48,7 @@ func flowIn(data []byte) wire.FlowID {
 
 // A port that is paused for as long as a token may be out asks its neighbour for
 // tokens of each flow that waits there, again and again until the pause ends.
-func TestTokensAreAskedFor(t *testing.T) {
+func TestTokensAreRequested(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		edit func(*vswitch.Config)
@@ -237,7 +237,7 @@ func TestParkedFrame(t *testing.T) {
 	if v := r.egress(1); f.Flow != flowIn(other) || f.Hops != 2 || v.Forwarded != 1 || v.Kept != 1 {
 		t.Fatalf("%+v %+v", f, v)
 	}
-	// It is let out as any other, and its place is free then.
+	// It is released as any other, and its place is free then.
 	r.In(1, token(asked, 1))
 	if v := r.all(1); len(v) != 1 || r.egress(1).Parked != 0 || r.egress(1).Free != 0 {
 		t.Fatalf("%d frames, %+v", len(v), r.egress(1))

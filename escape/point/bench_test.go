@@ -12,7 +12,7 @@ import (
 
 // What Escape costs a frame. off: the same switch twice, without Escape, for
 // what the measure itself is off by; there, all of it is a nil check. lossy:
-// frames of a class that nothing pauses. quiet: lossless frames while nothing is
+// frames of a class that nothing pauses. unpaused: lossless frames while nothing is
 // paused; they are noted, and their queue is one from which flows can be taken.
 // asked: the same while the neighbour that they come from is asked to pause and
 // rounds of tokens are due.
@@ -25,7 +25,7 @@ func BenchmarkEscape(b *testing.B) {
 		st.BenchBeside(b, escapePump(b, nil, 1, 16), escapePump(b, on, 1, 16))
 	})
 	for _, n := range []int{1, 16, 256} {
-		b.Run(fmt.Sprintf("quiet/flows=%d", n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("unpaused/flows=%d", n), func(b *testing.B) {
 			st.BenchBeside(b, escapePump(b, nil, 3, n), escapePump(b, on, 3, n))
 		})
 	}
@@ -42,7 +42,7 @@ func BenchmarkEscape(b *testing.B) {
 	}
 }
 
-// A frame that is let out of a paused queue, the whole way, one at a time: it
+// A frame that is released from a paused queue, the whole way, one at a time: it
 // comes and waits behind three others of its flow, its token comes, and the
 // first leaves with its mark. The median of runs of 64.
 func BenchmarkEscapeFrame(b *testing.B) {

@@ -30,7 +30,7 @@ type Config struct {
 	Period frame.Time
 }
 
-// Neighbor reports a port that its neighbour understands tokens: a switch that
+// Neighbor says of a port that its neighbour understands tokens: a switch that
 // lets frames escape, too.
 type Neighbor struct{}
 
@@ -72,7 +72,7 @@ func init() {
 		Doc:     "Frames of lossless classes get out of paused queues on tokens of the neighbour (Escape)."})
 }
 
-// check reports what stands against letting frames escape.
+// check reports what prevents frames from escaping.
 func check(cfg *vswitch.Config) error {
 	c, on := Of(cfg)
 	if !on {

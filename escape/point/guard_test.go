@@ -110,14 +110,14 @@ func TestPatience(t *testing.T) {
 	for range 60 {
 		r.In(0, st.UDP(self, st.HostMAC(9), "10.0.3.2", "10.9.0.1"))
 	}
-	told := n.PFC(0).Class(3)
-	if !told.XOFFSent {
+	pfc := n.PFC(0).Class(3)
+	if !pfc.XOFFSent {
 		t.Fatal("the neighbour is not paused")
 	}
 	// Two frames of 1518 bytes and 24 on the link need 616.8 ns at 40 Gb/s.
 	const least = 2*5000 + 700 + 616
 	for dt, want := range map[frame.Time]bool{0: false, least / 2: false, least: false, least + 3: true} {
-		n.Advance(told.XOFFSince + dt)
+		n.Advance(pfc.XOFFSince + dt)
 		if got := exits(n).isWaited(0, 3); got != want {
 			t.Errorf("%v after the pause: %v", dt.Duration(), got)
 		}

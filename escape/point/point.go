@@ -226,8 +226,8 @@ func (p *ports) claim(r frame.Ref) bool {
 	}
 	flow := flowOf(p.arena.Bytes(r), m)
 	if !x.Arrive(p.node.Now(), m.Hash, flow) {
-		// The token was another port's, by which the flow left then, or was given
-		// up for lost.
+		// The token was another port's, by which the flow left then, or was taken
+		// for lost.
 		p.retire(m.OutPort, m.Hash, flow)
 		if !x.Borrow() {
 			return false

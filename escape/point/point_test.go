@@ -52,7 +52,7 @@ func marked(b []byte, hops uint8) []byte {
 	return append(append(append([]byte(nil), b[:12]...), 0x88, 0xb5, hops, 3), b[12:]...)
 }
 
-// A token lets out the first frame of its flow, with a mark, and nothing else;
+// A token releases the first frame of its flow, with a mark, and nothing else;
 // it is never bridged.
 func TestTokenLetsOut(t *testing.T) {
 	r := newRig(t, escapeConfig())
@@ -90,9 +90,9 @@ func TestTokenLetsOut(t *testing.T) {
 func TestTokenIgnored(t *testing.T) {
 	off := escapeConfig()
 	off.Options = nil
-	deaf := escapeConfig()
-	takePart(&deaf.Ports[1], false)
-	for name, cfg := range map[string]*vswitch.Config{"off": off, "deaf": deaf} {
+	refusing := escapeConfig()
+	takePart(&refusing.Ports[1], false)
+	for name, cfg := range map[string]*vswitch.Config{"off": off, "refusing": refusing} {
 		r := newRig(t, cfg)
 		b := st.RoCE(1, 2, 200)
 		r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
@@ -154,11 +154,11 @@ func TestTokensAreMade(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	// One that nobody asked for is a frame like any other.
-	stranger := st.RoCE(3, 7, 100)
+	unsolicited := st.RoCE(3, 7, 100)
 	flows := Views(r.Switch.Nodes[0], nil)[1].Flows
 	r.Advance(frame.Microsecond) // the link is busy with the one before
-	r.In(2, marked(stranger, 1))
-	if got := r.One(1); !bytes.Equal(got, stranger) || Views(r.Switch.Nodes[0], nil)[1].Strays != 1 {
+	r.In(2, marked(unsolicited, 1))
+	if got := r.One(1); !bytes.Equal(got, unsolicited) || Views(r.Switch.Nodes[0], nil)[1].Strays != 1 {
 		t.Fatalf("% x", got)
 	}
 	if v := Views(r.Switch.Nodes[0], nil)[1]; v.Flows != flows {
@@ -209,7 +209,7 @@ func TestEscapeNoAllocation(t *testing.T) {
 	}
 }
 
-// routed is escapeConfig as a router: 10.2/16 is behind port 1 or 2.
+// routedEscape is escapeConfig as a router: 10.2/16 is behind port 1 or 2.
 func routedEscape(via byte) *vswitch.Config {
 	cfg := escapePorts(4)
 	cfg.FDB.Static = nil

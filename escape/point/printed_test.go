@@ -58,9 +58,9 @@ func TestPrintedIsNotPatient(t *testing.T) {
 		r.In(2, st.UDP(st.HostMAC(1), st.HostMAC(3), "10.0.0.1", "10.0.0.3"))
 	}
 	n := r.Switch.Nodes[0]
-	told := n.PFC(2).Class(3)
-	if n.Advance(told.XOFFSince); !told.XOFFSent || !exits(n).isWaited(2, 3) {
-		t.Errorf("paused: %v, and no token may be made for what waits there", told.XOFFSent)
+	pfc := n.PFC(2).Class(3)
+	if n.Advance(pfc.XOFFSince); !pfc.XOFFSent || !exits(n).isWaited(2, 3) {
+		t.Errorf("paused: %v, and no token may be made for what waits there", pfc.XOFFSent)
 	}
 }
 

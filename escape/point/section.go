@@ -26,7 +26,7 @@ type Section struct {
 }
 
 // Virtual is escape in scenarios: frames escape on every link between switches, and
-// nobody is late.
+// no worker is late.
 type Virtual struct {
 	Slots   int            `yaml:"slots" range:"1,65536" default:"64" doc:"Frames that have a place in the escape queue of a port."`
 	Flows   int            `yaml:"flows" range:"1,65536" default:"256" doc:"Flows of a port that are known, the last ones."`
@@ -125,7 +125,7 @@ func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 		Config: escape.Config{Slots: s.Slots, Flows: s.Flows, PerFlow: s.PerFlow, Reclaim: frame.Time(s.Reclaim), Printed: s.Printed}}, nil
 }
 
-// above checks that the queue is above what frames escape from, and nobody else's.
+// above checks that the queue is above what frames escape from, and no other class's.
 func (s *Section) above(cfg *vswitch.Config) error {
 	for class, q := range cfg.Class.Queue {
 		switch {

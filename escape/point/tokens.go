@@ -23,7 +23,7 @@ func (p *ports) control(port uint16, c wire.MACControl) bool {
 	return false
 }
 
-// token lets out the first frame of the flow that a token names, or passes it on.
+// token releases the first frame of the flow that a token names, or passes it on.
 func (p *ports) token(port uint16, x *egressState, c wire.MACControl) bool {
 	var t wire.TokenFields
 	if _, why := t.Decode(c); why != frame.Keep || t.Hops == 0 {
@@ -93,14 +93,14 @@ func (p *ports) arm(at frame.Time) {
 // armRound has a round of tokens at the next multiple of the period.
 func (p *ports) armRound(now frame.Time) { p.arm(now - now%p.period + p.period) }
 
-// pauses is notified that a neighbour is paused: there may be tokens to make.
+// pauses is called when a neighbour is paused: there may be tokens to make.
 func (p *ports) pauses(now frame.Time, port uint16) {
 	if p.node.PFC(port).XOFFSent() != 0 {
 		p.armRound(now)
 	}
 }
 
-// paused is notified that the neighbour at a port pauses or resumes.
+// paused is called when the neighbour at a port pauses or resumes.
 func (p *ports) paused(now frame.Time, port uint16) { p.arm(p.ask(now, port)) }
 
 // advance is a round, if it is time: for each open egress port, tokens for the

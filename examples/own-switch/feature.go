@@ -66,7 +66,7 @@ func (s *sizes) adopt(_ frame.Time, at uint16, c *vswitch.PortConfig) vswitch.St
 	return vswitch.AtDeparts
 }
 
-// dismiss forgets a port.
+// dismiss removes a port.
 func (s *sizes) dismiss(at uint16) {
 	if int(at) < len(s.ports) {
 		s.ports[at] = port{}

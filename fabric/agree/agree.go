@@ -254,7 +254,7 @@ func sameBut(a, b *results.Run) bool {
 	return true
 }
 
-// pair judges the order of a and b by one value, if virtual time tells them
+// pair judges the order of a and b by one value, if virtual time distinguishes them
 // clearly apart.
 func (c *Comparison) pair(a, b point, v, w Value) {
 	if v.Sim == nil || v.Real == nil || w.Sim == nil || w.Real == nil {

@@ -133,12 +133,12 @@ type Reading struct {
 }
 
 // Plan makes a plan of what works now and brings the nodes to it, make before
-// break: first everybody sends to whom anybody will listen to by either plan, then
-// nodes listen to their new parents, the root's children first, then nobody sends
-// what nobody listens to.
+// break: first all send to those that follow them by either plan, then
+// nodes follow their new parents, the root's children first, then none sends
+// to a node that does not follow it.
 func (k *Keeper) Plan(now frame.Time) {
 	if k.spec.Scheme.Mesh || k.spec.Scheme.Computed {
-		return // who follows whom is no matter
+		return // which clock follows which is no matter
 	}
 	p, err := k.spec.Plan(k.n.Topology, k.live, k.root())
 	if err != nil {

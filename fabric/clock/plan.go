@@ -24,7 +24,7 @@ func (everything) Link(int) bool { return true }
 // Everything works.
 var Everything Live = everything{}
 
-// Plan is who follows whom, by the nodes of the topology; those that do not work,
+// Plan is which clock follows which, by the nodes of the topology; those that do not work,
 // or that the root does not reach, have none.
 type Plan struct {
 	plan.Plan
@@ -82,7 +82,7 @@ func (s *Spec) graph(t *fabric.Topology, live Live, root int) (g *plan.Graph, of
 	return g, of, by
 }
 
-// ErrNoPlan is wrapped by errors of Plan where not everybody can have a second parent.
+// ErrNoPlan is wrapped by errors of Plan where not all nodes can have a second parent.
 var ErrNoPlan = plan.ErrNone
 
 // Plan plans on what works. root is the node that is the root, -1: that of the
@@ -136,7 +136,7 @@ func (p *Plan) Has(node int) bool { return p.of[node] >= 0 }
 func (p *Plan) RootNode() int       { return p.by[p.Root] }
 func (p *Plan) BackupRootNode() int { return p.node(p.BackupRoot) }
 
-// Parent and SecondParent are whom a node of the topology follows, -1: nobody.
+// Parent and SecondParent are those that a node of the topology follows, -1: none.
 func (p *Plan) Parent(node int) int       { return p.node(p.Primary[p.of[node]]) }
 func (p *Plan) SecondParent(node int) int { return p.node(p.Backup[p.of[node]]) }
 

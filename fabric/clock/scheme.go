@@ -20,8 +20,8 @@ type Scheme struct {
 	Name     string
 	Doc      string
 	Interval frame.Time // default
-	Free     bool       // everybody sends by a timer of its own
-	Backup   bool       // a second parent for everybody
+	Free     bool       // all send by timers of their own
+	Backup   bool       // a second parent for all
 	Domains  bool       // which no failure domain takes down with the first
 	// Recovery is for how long a node may follow a parent that is cut off: a
 	// number of intervals, or until the controller has acted.
@@ -45,7 +45,7 @@ var Schemes = []Scheme{
 	{Name: "ptp", Doc: "PTP's boundary clocks, a message each 2 s", Interval: 2 * frame.Second, Free: true, Intervals: 1},
 }
 
-// Bare is the scheme for networks in which not everybody can have a second parent.
+// Bare is the scheme for networks in which not all nodes can have a second parent.
 var Bare = &Schemes[slices.IndexFunc(Schemes, func(s Scheme) bool { return s.Name == "sync-messages" })]
 
 // Find returns the scheme with a name.

@@ -163,7 +163,7 @@ func TestJudge(t *testing.T) {
 		}
 		b.Reset()
 		if r.write(&b); !strings.Contains(b.String(), "FAILED:\n  "+r.Failures[0]) {
-			t.Errorf("%s: the report does not tell", name)
+			t.Errorf("%s: not in the report", name)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func (r *Result) write(w io.Writer) {
 	fmt.Fprintf(w, "\nFAILED:\n  %s\n", strings.Join(r.Failures, "\n  "))
 }
 
-// writeFlows writes a row for each host: what it sent to whom, and the sums.
+// writeFlows writes a row for each host: what it sent to which others, and the sums.
 func (r *Result) writeFlows(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(tw, "HOST\tSENT\tRECEIVED\tRETRANSMITS\t  STREAMS\n")

@@ -24,7 +24,7 @@ import (
 type Flow struct {
 	From, To      string
 	BitsPerSecond float64
-	Retransmits   int // -1: the tool does not tell
+	Retransmits   int // -1: the tool does not report it
 	Err           error
 }
 
@@ -36,7 +36,7 @@ type Probe struct {
 	Err error
 }
 
-// distances say to whom each host sends: so many places further in the list
+// distances say to which others each host sends: so many places further in the list
 // of hosts. With two hosts to a leaf all of these cross the spines, and every
 // host sends and receives two streams.
 var distances = []int{2, 5}
@@ -143,7 +143,7 @@ func (d *demo) server(ctx context.Context, host, program, word string, args ...s
 	return nil, fmt.Errorf("%s in %s ended at its start: %s", program, host, bytes.TrimSpace(errs.Bytes()))
 }
 
-// slack is what a tool may take beyond the time that it was told.
+// slack is what a tool may take beyond the time that it was given.
 const slack = 15 * time.Second
 
 // run runs a program in a host and returns what it prints.

@@ -84,7 +84,7 @@ func host(p *fabric.Plan, h int, hosts Hosts, images Images) (Node, error) {
 	}
 	dev := Interface(0)
 	n := Node{Name: name, Image: images.Kernel, Command: []string{"sleep", "infinity"}, Kernel: []string{
-		// A veth hands over frames whose checksums nobody filled in: a switch would
+		// A veth hands over frames whose checksums are not filled in: a switch would
 		// pass them on, and TCP hang.
 		"ethtool -K " + dev + " tx off tso off gso off txvlan off",
 		"ip link set " + dev + " address " + plan.MAC.String(),

@@ -168,7 +168,7 @@ func missing(w *flowradar.SwitchSlot, found int) int {
 	return len(flows) - found
 }
 
-// use enters who used the links of a switch in a slot.
+// use enters the flows that used the links of a switch in a slot.
 func (b *Book) use(sw int, s *flowradar.Slot) {
 	long := (s.To - s.From).Seconds()
 	for _, r := range s.Switches[sw].Records {
@@ -267,7 +267,7 @@ type Way struct {
 	Port int
 }
 
-// Ways returns the ports by which the flow of a finding came to where it vanishes, the
+// Ways returns the ports by which the flow of a finding came to where it is lost, the
 // last one first: a controller sends it another way at the first of them that has
 // one.
 func (b *Book) Ways(f *flowradar.Finding) (v []Way) {

@@ -95,7 +95,7 @@ func TestKilled(t *testing.T) {
 }
 
 // A fabric that is raised for the time of a program is whole while that runs.
-// If it is killed, status tells, and the next up of that name removes the rest.
+// If it is killed, status shows it, and the next up of that name removes the rest.
 func TestMakerKilled(t *testing.T) {
 	needRoot(t)
 	name := testPrefix + "owned"
@@ -116,7 +116,7 @@ func TestMakerKilled(t *testing.T) {
 	l := layoutOf(t, "owned", "star(1)", fabric.L2, Options{})
 	t.Setenv(stubEnv, "1")
 	if err := Up(t.Context(), l, os.Args[0], t.Logf); !errors.Is(err, ErrUp) {
-		t.Errorf("up beside a maker that lives: %v", err)
+		t.Errorf("up beside a maker that runs: %v", err)
 	}
 	cmd.Process.Kill()
 	cmd.Wait()

@@ -205,7 +205,7 @@ func TestFailures(t *testing.T) {
 
 	t.Setenv(stubEnv, "broken")
 	err := Up(t.Context(), l, os.Args[0], t.Logf)
-	if err == nil || !strings.Contains(err.Error(), "as it was told to") {
+	if err == nil || !strings.Contains(err.Error(), "as it was asked to") {
 		t.Errorf("a switch that fails: error %v; it must show the log", err)
 	}
 	expectTraces(t, before)

@@ -50,7 +50,7 @@ type Layout struct {
 // Namespace is a network namespace under /run/netns.
 type Namespace struct {
 	Name string `json:"name"`
-	Node int    `json:"node"` // the node that lives in it; -1 for that of all switches
+	Node int    `json:"node"` // the node that is in it; -1 for that of all switches
 }
 
 // Veth is a pair of interfaces that carries a link.

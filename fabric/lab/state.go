@@ -205,7 +205,7 @@ func unmade(err error) error {
 	return fmt.Errorf("the lock of the fabric: %w", err)
 }
 
-// acquire takes the lock of a fabric, or says that somebody has it.
+// acquire takes the lock of a fabric, or says that it is taken.
 func acquire(name string) (*lock, error) {
 	if err := os.MkdirAll(runDir, 0o755); err != nil {
 		return nil, unmade(err)

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 func stub(file, how string) error {
 	if how == "broken" {
-		return fmt.Errorf("the stub fails as it was told to")
+		return fmt.Errorf("the stub fails as it was asked to")
 	}
 	stop, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	c, err := config.Load(file)

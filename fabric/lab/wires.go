@@ -10,7 +10,7 @@ import (
 	"gswitch/fabric"
 )
 
-// Wires are the namespaces and veth pairs of a topology, for nodes that live in
+// Wires are the namespaces and veth pairs of a topology, for nodes that are in
 // the calling process: no daemons, no addresses. Every host has a namespace of
 // its own, the switches share one.
 type Wires struct {
@@ -141,7 +141,7 @@ func (w *Wires) End(node, port int) (netns, iface string) {
 }
 
 // Env is what processes that step nodes on the wires have in their environment:
-// by it they are found and ended when the wires are removed, whoever does that.
+// by it they are found and ended when the wires are removed.
 func (w *Wires) Env() string { return markerEnv + "=" + w.s.marker() }
 
 // Close removes the wires.

@@ -18,7 +18,7 @@ import (
 	"gswitch/fabric"
 )
 
-// hostSysctls make a host quiet until something is sent to it: no router solicitation
+// hostSysctls keep a host from sending until something is sent to it: no router solicitation
 // and no waiting for duplicate address detection, since the plan has none.
 var hostSysctls = map[string]string{
 	"net/ipv6/conf/all/accept_ra":                "0",

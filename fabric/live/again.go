@@ -37,7 +37,7 @@ func (a *Again) StopAt(at frame.Time, do func(now frame.Time) (next frame.Time, 
 	a.stopAt, a.atStop = at, do
 }
 
-// Replayer returns what makes an engine for the run of a record; made is notified of it.
+// Replayer returns what makes an engine for the run of a record; made is called with it.
 func Replayer(in *replay.Reader, made func(*Again)) vnet.EngineMaker {
 	return func(*vnet.EngineSpec) (vnet.Engine, error) {
 		p, err := replay.NewNetworkPlayer(in)

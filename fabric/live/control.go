@@ -29,7 +29,7 @@ func (c *control) Advance(now frame.Time) {
 func (c *control) one(now frame.Time) {
 	e := c.Take()
 	if again := e; e.Period != 0 {
-		// What was missed is not made up for: samples of one instant tell
+		// What was missed is not made up for: several samples of one instant say
 		// nothing more.
 		again.At += (now-e.At)/e.Period*e.Period + e.Period
 		c.Put(again)

@@ -21,7 +21,7 @@
 // something to do, and stands while the worker is kept from its processor
 // (dataplane.WorkerConfig.Step): all that a busy machine does then is that the
 // run takes longer. With several workers each is late by itself, and what it
-// owes to others comes late. Either is measured, and a run whose lateness is not
+// has to send to others comes late. Either is measured, and a run whose lateness is not
 // small against a round trip is not valid (Timing).
 //
 // # Threads

@@ -31,7 +31,7 @@ type Engine struct {
 	tape    *tape // nil: the run is not recorded
 	untaped error // why not all of it is
 
-	// What callbacks and the caller of Run tell each other.
+	// What callbacks and the caller of Run exchange.
 	mu      sync.Mutex
 	err     error
 	stopped chan struct{} // closed with the first error
@@ -230,9 +230,9 @@ func (e *Engine) linkName(id sim.LinkID) string {
 	return t.Nodes[t.Links[id].A.Node].Name + " - " + t.Nodes[t.Links[id].B.Node].Name
 }
 
-// Now implements vnet.Engine. It may be later than what a callback is told,
+// Now implements vnet.Engine. It may be later than what a callback is given,
 // and go back between two calls: what passes while a worker with a step is kept
-// from its processor counts until the worker is back. What callbacks are told
+// from its processor counts until the worker is back. What callbacks are given
 // only goes on.
 func (e *Engine) Now() frame.Time {
 	if e.phase >= halted {

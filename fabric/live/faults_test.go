@@ -9,30 +9,30 @@ import (
 	"gswitch/sim"
 )
 
-// ear is a node that follows its links and does nothing else.
-type ear struct {
+// listener is a node that follows its links and does nothing else.
+type listener struct {
 	frame.Stepper
-	heard []heard
+	changes []change
 }
 
-type heard struct {
+type change struct {
 	at   frame.Time
 	port uint16
 	up   bool
 }
 
-func (*ear) Receive(frame.Time, uint16, []frame.Ref)      {}
-func (*ear) Advance(frame.Time)                           {}
-func (*ear) Wake(frame.Time) frame.Time                   { return frame.Never }
-func (*ear) Transmit(frame.Time, uint16, []frame.Ref) int { return 0 }
-func (e *ear) SetLink(now frame.Time, port uint16, up bool) {
+func (*listener) Receive(frame.Time, uint16, []frame.Ref)      {}
+func (*listener) Advance(frame.Time)                           {}
+func (*listener) Wake(frame.Time) frame.Time                   { return frame.Never }
+func (*listener) Transmit(frame.Time, uint16, []frame.Ref) int { return 0 }
+func (e *listener) SetLink(now frame.Time, port uint16, up bool) {
 	if now > 0 {
-		e.heard = append(e.heard, heard{now, port, up})
+		e.changes = append(e.changes, change{now, port, up})
 	}
 }
 
-// ears is an engine whose nodes are ears, two hosts and a switch.
-func ears(t *testing.T, c Config) (*Engine, map[fabric.Kind][]*ear) {
+// listeners is an engine whose nodes are listeners, two hosts and a switch.
+func listeners(t *testing.T, c Config) (*Engine, map[fabric.Kind][]*listener) {
 	t.Helper()
 	spec := engine(t, "star(2)", c).spec
 	spec.Chunks = 64
@@ -45,10 +45,10 @@ func ears(t *testing.T, c Config) (*Engine, map[fabric.Kind][]*ear) {
 			t.Error(err)
 		}
 	})
-	all := map[fabric.Kind][]*ear{}
+	all := map[fabric.Kind][]*listener{}
 	topo := spec.Plan.Topology
 	for i := range topo.Nodes {
-		n := &ear{}
+		n := &listener{}
 		e.AddNode(i, n, nil)
 		all[topo.Nodes[i].Kind] = append(all[topo.Nodes[i].Kind], n)
 	}
@@ -62,7 +62,7 @@ func ears(t *testing.T, c Config) (*Engine, map[fabric.Kind][]*ear) {
 // A link is cut in the instant at which a callback of the same worker says so,
 // however late the rest of the process is.
 func TestCutIsInTime(t *testing.T) {
-	e, all := ears(t, Config{Dilation: 100, Workers: 1})
+	e, all := listeners(t, Config{Dilation: 100, Workers: 1})
 	var at []frame.Time
 	for i, when := range []frame.Time{50_000, 80_000} {
 		e.At(when, func(now frame.Time) {
@@ -78,20 +78,20 @@ func TestCutIsInTime(t *testing.T) {
 	if err := e.Halt(); err != nil {
 		t.Fatal(err)
 	}
-	want := []heard{{at[0], 0, false}, {at[1], 0, true}}
-	for _, n := range []*ear{all[fabric.Host][0], all[fabric.Switch][0]} {
-		for i := range n.heard {
-			n.heard[i].port = 0
+	want := []change{{at[0], 0, false}, {at[1], 0, true}}
+	for _, n := range []*listener{all[fabric.Host][0], all[fabric.Switch][0]} {
+		for i := range n.changes {
+			n.changes[i].port = 0
 		}
-		if !slices.Equal(n.heard, want) {
-			t.Errorf("heard %v, want %v", n.heard, want)
+		if !slices.Equal(n.changes, want) {
+			t.Errorf("saw %v, want %v", n.changes, want)
 		}
 	}
 }
 
 // How late a fault comes on another worker is measured there.
 func TestCutElsewhereIsMeasured(t *testing.T) {
-	e, all := ears(t, Config{Dilation: 100, Workers: 2})
+	e, all := listeners(t, Config{Dilation: 100, Workers: 2})
 	var at frame.Time
 	e.At(50_000, func(now frame.Time) {
 		at = now
@@ -105,9 +105,9 @@ func TestCutElsewhereIsMeasured(t *testing.T) {
 	if err := e.Halt(); err != nil {
 		t.Fatal(err)
 	}
-	far := all[fabric.Switch][0].heard
+	far := all[fabric.Switch][0].changes
 	if len(far) != 1 || far[0].up || far[0].at < at {
-		t.Fatalf("cut at %v, the switch heard %v", at, far)
+		t.Fatalf("cut at %v, the switch saw %v", at, far)
 	}
 	// The switch has no timers.
 	if late := &e.final.Workers[1].Lateness; late.Total() != 1 || late.Max > uint64(far[0].at-at) {
@@ -115,10 +115,10 @@ func TestCutElsewhereIsMeasured(t *testing.T) {
 	}
 }
 
-// The end of a reboot does not mend what a fault cut meanwhile, and one that is
-// mended meanwhile stays down until then.
-func TestRebootMendsItsOwnOnly(t *testing.T) {
-	e, all := ears(t, Config{Dilation: 100, Workers: 1})
+// The end of a reboot does not restore what a fault cut meanwhile, and one that is
+// restored meanwhile stays down until then.
+func TestRebootRestoresItsOwnOnly(t *testing.T) {
+	e, all := listeners(t, Config{Dilation: 100, Workers: 1})
 	topo := e.spec.Plan.Topology
 	must := func(err error) {
 		if err != nil {
@@ -134,10 +134,10 @@ func TestRebootMendsItsOwnOnly(t *testing.T) {
 	if err := e.Halt(); err != nil {
 		t.Fatal(err)
 	}
-	if h := all[fabric.Host][0].heard; len(h) != 1 || h[0].up || h[0].at < 20_000 {
+	if h := all[fabric.Host][0].changes; len(h) != 1 || h[0].up || h[0].at < 20_000 {
 		t.Errorf("link 0 was cut while the switch rebooted: %v", h)
 	}
-	if h := all[fabric.Host][1].heard; len(h) != 2 || h[0].up || !h[1].up || h[1].at < 50_000 {
-		t.Errorf("link 1 was mended while the switch rebooted: %v", h)
+	if h := all[fabric.Host][1].changes; len(h) != 2 || h[0].up || !h[1].up || h[1].at < 50_000 {
+		t.Errorf("link 1 was restored while the switch rebooted: %v", h)
 	}
 }

@@ -38,7 +38,7 @@ func allowance() int64 {
 	return min(most, available(f)/2)
 }
 
-// available is MemAvailable (proc_meminfo(5)) in bytes, 0 if it is not told.
+// available is MemAvailable (proc_meminfo(5)) in bytes, 0 if it is not known.
 func available(meminfo io.Reader) int64 {
 	for lines := bufio.NewScanner(meminfo); lines.Scan(); {
 		rest, ok := strings.CutPrefix(lines.Text(), "MemAvailable:")

@@ -10,7 +10,7 @@ import (
 
 // taker remembers the order of what it takes.
 type taker struct {
-	ear
+	listener
 	keep bool
 	took []frame.Ref
 }

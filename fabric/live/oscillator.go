@@ -7,8 +7,8 @@ import (
 	"gswitch/sim"
 )
 
-// timed steps a node by an oscillator of its own: what it is notified of time, and what
-// it says of it, goes through that, as in virtual time.
+// timed steps a node by an oscillator of its own: the times that it is given, and
+// those that it returns, go through that, as in virtual time.
 type timed struct {
 	frame.Stepper
 	osc   *sim.Oscillator

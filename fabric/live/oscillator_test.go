@@ -7,7 +7,7 @@ import (
 	"gswitch/sim"
 )
 
-// watch says what a node is notified of time, and answers by it.
+// watch notes the times that a node is given, and answers by them.
 type watch struct {
 	frame.Stepper
 	now, up, stamp, wake frame.Time
@@ -30,7 +30,7 @@ func (w *watch) Transmit(now frame.Time, _ uint16, out []frame.Ref) int {
 	return 1
 }
 
-// A node with an oscillator of its own is told its own time by everything, and what it
+// A node with an oscillator of its own gets its own time from everything, and what it
 // says of time is the engine's to everybody else.
 func TestTimed(t *testing.T) {
 	arena := frame.MustArena(16, 2048, 128)

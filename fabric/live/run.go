@@ -115,7 +115,7 @@ func (e *Engine) Halt() error {
 	e.phase = halted
 	st := e.dp.Stats()
 	e.final = &st
-	// Where the last loops began: the clock does not know that nobody is left
+	// Where the last loops began: the clock does not know that none is left
 	// who lets it stand.
 	for i := range st.Workers {
 		e.end = max(e.end, st.Workers[i].Last)
@@ -136,7 +136,7 @@ func (e *Engine) Close() error {
 	return errors.Join(err, e.dp.Stop())
 }
 
-// Stats implements vnet.Engine. Before Halt it tells nothing: workers are not
+// Stats implements vnet.Engine. Before Halt it returns nothing: workers are not
 // disturbed for a progress bar.
 func (e *Engine) Stats() (s sim.Stats) {
 	if e.final == nil {

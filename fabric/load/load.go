@@ -42,7 +42,7 @@ const (
 // maxClients are served at once; more are closed at once.
 const maxClients = 512
 
-// idle is how long a peer may be silent before it is given up.
+// idle is after how long without a message a peer counts as gone.
 const idle = 30 * time.Second
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -63,7 +63,7 @@ func (h header) encode() []byte {
 
 func decodeHeader(b []byte) (header, error) {
 	if len(b) != headerLen || string(b[:4]) != magic {
-		return header{}, errors.New("the other side does not speak this protocol")
+		return header{}, errors.New("the other side does not use this protocol")
 	}
 	h := header{b[4], binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])}
 	switch {

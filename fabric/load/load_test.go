@@ -154,7 +154,7 @@ func TestPingByName(t *testing.T) {
 	}
 }
 
-// Whoever finds no server is told how to start one.
+// The error of a missing server says how to start one.
 func TestRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

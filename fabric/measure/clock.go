@@ -37,7 +37,7 @@ type clockImpact struct {
 type clockScope struct {
 	eps, err, watched Hist
 	least             frame.Time // of the watched node
-	quiet             frame.Time
+	idle              frame.Time
 	found             Hist
 }
 
@@ -53,7 +53,7 @@ type ClockReading struct {
 	Turned       bool       // to its second parent since the last look
 	Host         bool
 	// What it counted so far: valid messages, times that none came for longer
-	// than one lost message explains, or where everybody sends by a timer for as long or
+	// than one lost message explains, or where all clocks send by a timer for as long or
 	// until a controller acts, and the length of these.
 	Valid, Gaps uint64
 	Impacted    frame.Time
@@ -125,7 +125,7 @@ func (c *clocks) gap(last *clockSeen, x *ClockReading) {
 func (s *clockScope) add(x *ClockReading) {
 	s.eps.Add(uint64(x.Eps), 1)
 	s.err.Add(uint64(x.Error), 1)
-	s.quiet = max(s.quiet, x.SinceMessage)
+	s.idle = max(s.idle, x.SinceMessage)
 	if x.Turned {
 		s.found.Add(uint64(x.SinceMessage), 1)
 	}
@@ -145,7 +145,7 @@ func (s *clockScope) values(put func(string, float64)) {
 		put("clock_watched_eps_min_seconds", s.least.Seconds())
 	}
 	if !s.eps.Empty() {
-		put("clock_quiet_max_seconds", s.quiet.Seconds())
+		put("clock_quiet_max_seconds", s.idle.Seconds())
 	}
 	s.found.values(put, "clock_found", "seconds", 1e-9)
 }
@@ -187,7 +187,7 @@ func clockKeys() []Key {
 		{"clock_roots_max", OfRun, false, "", "Most nodes that took themselves for the root at one time, those that failed not counted."},
 	}
 	for _, of := range [...][2]string{{"", "switches"}, {"host_", "hosts"}} {
-		v = append(v, Key{of[0] + "clock_working_gaps_total", OfRun, false, "", "Times that " + of[1] + " received no sync message for longer than one lost message explains, or, where everybody sends by a timer, for as long or until a controller acts, though they worked, and what worked connected them with the others."},
+		v = append(v, Key{of[0] + "clock_working_gaps_total", OfRun, false, "", "Times that " + of[1] + " received no sync message for longer than one lost message explains, or, where all clocks send by a timer, for as long or until a controller acts, though they worked, and what worked connected them with the others."},
 			Key{of[0] + "clock_working_impacted_seconds_total", OfRun, false, "", "The length of these times together, each from the last message to the next: the impacted device time of Sundial (figure 3.20)."})
 	}
 	for d := 1; d <= ClockDepths; d++ {

@@ -63,7 +63,7 @@ func Keys() []Key {
 				all = append(all, Key{Name: name, Of: OfRun, Doc: c.Help + " " + of + ", with " + key + "."})
 			}
 			if c.Was != "" {
-				all = append(all, Key{Name: c.Was, Of: OfRun, Doc: "Use " + c.Name + ", the next version has this name no more."})
+				all = append(all, Key{Name: c.Was, Of: OfRun, Doc: "Use " + c.Name + ": this name is removed in the next version."})
 			}
 		}
 	}

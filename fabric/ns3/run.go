@@ -13,7 +13,7 @@ import (
 type Options struct {
 	Algorithm string
 	Seed      uint64
-	// Until is the virtual time at which to give up flows that have not ended:
+	// Until is the virtual time at which flows that have not ended are abandoned:
 	// 0 takes 4 s, as the published script does, or two seconds after the last
 	// start, if that is later.
 	Until frame.Time

@@ -25,7 +25,7 @@ type Circle struct {
 	Since frame.Time `json:"since_ns"` // none of them has sent a frame of the class since
 }
 
-// waiting is a node of the graph of who waits for whom.
+// waiting is a node of the graph of which queue waits for which.
 type waiting struct {
 	on []int // those that it waits for
 

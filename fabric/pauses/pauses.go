@@ -1,5 +1,5 @@
-// Package pauses makes sense of who paused whom in a network: from what
-// switches remember of pauses it makes the tree by which congestion spread,
+// Package pauses makes sense of which port paused which in a network: from what
+// switches log of pauses it makes the tree by which congestion spread,
 // from the port where it began back to the hosts that had to stop, and from
 // the queues that wait it finds those that wait for each other in a circle.
 //
@@ -23,7 +23,7 @@ type End struct {
 
 func (e End) String() string { return e.Node + ">" + e.To }
 
-// same tells ports by node and number.
+// same identifies a port by node and number.
 func (e End) same(o End) bool { return e.Node == o.Node && e.Port == o.Port }
 
 // Pause is one pause of a class without a break. Times are in seconds.
@@ -37,7 +37,7 @@ type Pause struct {
 	// Held is what By's port and class held when it asked, Causes the egress
 	// ports of By.Node that these bytes waited for, most first, after those that
 	// hold up the others: none where By is a host, or something else that does
-	// not tell.
+	// not report.
 	Held   uint64  `json:"held_bytes,omitempty"`
 	Causes []Cause `json:"causes,omitempty"`
 	// Short: By.Node ran out of memory for frames, whatever their bytes.
@@ -79,8 +79,7 @@ func (s *Sum) add(p *Pause) {
 	}
 }
 
-// Edge is one port that paused another: a line of the table of who paused
-// whom.
+// Edge is one port that paused another: a line of the table of pauses.
 type Edge struct {
 	By    End `json:"by"`
 	Of    End `json:"of"`
@@ -128,7 +127,7 @@ const (
 
 // Trace is what is known of the pauses of a network.
 type Trace struct {
-	From      float64   `json:"from_seconds"` // what it covers, as far as nothing is forgotten
+	From      float64   `json:"from_seconds"` // what it covers, as far as nothing is missing
 	To        float64   `json:"to_seconds"`
 	Forgotten uint64    `json:"forgotten"`               // pauses that switches did not keep, older than what they did
 	Slack     float64   `json:"slack_seconds,omitempty"` // by how much clocks may differ

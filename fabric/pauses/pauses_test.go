@@ -130,7 +130,7 @@ func TestNothingIsLost(t *testing.T) {
 			name := rapid.SampledFrom(names)
 			from := float64(rapid.IntRange(0, 50).Draw(r, "from"))
 			p := pause(name.Draw(r, "by"), name.Draw(r, "of"), from, from+float64(rapid.IntRange(0, 20).Draw(r, "length")))
-			if rapid.Bool().Draw(r, "tells") {
+			if rapid.Bool().Draw(r, "reports") {
 				p.Causes = []Cause{{Port: end(p.By.Node, name.Draw(r, "cause")), Bytes: 100}}
 			}
 			v = append(v, p)
@@ -194,7 +194,7 @@ s1 paused h1 class 3       1   800 us   800 us   1.20 ms  1.00 kB  for s1>s2 (1)
 	}
 	b.Reset()
 	New(nil, 0, 1, 0, 0).Text(&b, 0)
-	if b.String() != "nobody paused anybody\n" {
+	if b.String() != "no port paused another\n" {
 		t.Error(b.String())
 	}
 }

@@ -24,7 +24,7 @@ const (
 	longInFabrics   = 200e-3
 )
 
-// rings finds the circles. A pause tells for which egress ports it was asked:
+// rings finds the circles. A pause says for which egress ports it was requested:
 // if one of these is paused for its part, it waits for that one.
 func (t *Trace) rings() (found []Ring) {
 	// A fabric's times are those before now.

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// Text writes a trace for a terminal: the tree, then the table of who paused
-// whom. most bounds the lines of each; 0 is all.
+// Text writes a trace for a terminal: the tree, then the table of pauses.
+// most bounds the lines of each; 0 is all.
 func (t *Trace) Text(w io.Writer, most int) error {
 	p := printer{w: w}
 	if len(t.Pauses) == 0 {
-		p.line("nobody paused anybody")
+		p.line("no port paused another")
 		return p.err
 	}
 	p.line("%s, from %s to %s", t.Size(), Seconds(t.From), Seconds(t.To))

@@ -39,7 +39,7 @@ func corners(x, y []float64, shape string, from float64) plotter.XYs {
 			to(x[i], y[i])
 		}
 	case results.ShapeMean:
-		// The first interval begins where nobody knows; it is drawn as long as the second.
+		// Where the first interval begins is not known; it is drawn as long as the second.
 		start := x[0]
 		if len(x) > 1 {
 			start = max(x[0]-(x[1]-x[0]), from)
@@ -59,7 +59,7 @@ func corners(x, y []float64, shape string, from float64) plotter.XYs {
 
 // cdf draws a distribution as the stairs that it is: the share jumps at each
 // observation. It begins on the lower edge. On an axis of nines it ends at the
-// largest share below one: what lies beyond, the sample cannot tell.
+// largest share below one: the sample says nothing beyond it.
 func (f *figure) cdf(look draw.LineStyle, c *results.CDF) {
 	if len(c.X) == 0 {
 		return

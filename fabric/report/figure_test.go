@@ -49,7 +49,7 @@ func TestBarsAreOfOneVariant(t *testing.T) {
 
 // Runs that differ in more than the seed never look alike in one drawing, and
 // each drawing of several has a legend that names them.
-func TestLooksTellRunsApart(t *testing.T) {
+func TestLooksDistinguishRuns(t *testing.T) {
 	for _, names := range [][]string{names("variant %d", 3), names("variant %d", 9), names("variant %d", 40), names("rate=%dGbps", 12)} {
 		var runs []results.Run
 		for i, name := range names {
@@ -92,7 +92,7 @@ func names(format string, n int) (all []string) {
 	return all
 }
 
-// Eight flows tell no p99.9, and no p95.
+// Eight flows give no p99.9, and no p95.
 func TestPercentilesNeedFlows(t *testing.T) {
 	r := &results.Run{Values: map[string]float64{"flows_total": 8, "mice.flows_total": 120, "mice.flows_unfinished_total": 20}}
 	for name, want := range map[string]bool{

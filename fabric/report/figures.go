@@ -186,7 +186,7 @@ func (d *design) cdfFigures(name string, k int) []*figure {
 	return figures
 }
 
-// within leaves out what a tail cannot tell: the largest observation, beyond
+// within leaves out what a tail cannot show: the largest observation, beyond
 // which the sample has none.
 func (f *figure) within(c *results.CDF) *results.CDF {
 	if f.y.kind != nines {

@@ -42,7 +42,7 @@ type page struct {
 	Pauses   []pausesPage // of the runs that recorded them
 }
 
-// pausesPage is who paused whom in a run.
+// pausesPage is which port paused which in a run.
 type pausesPage struct{ Label, Text string }
 
 // mostPauses bounds the lines of the tree and of the table.
@@ -107,7 +107,7 @@ func HTML(w io.Writer, f *results.File) error {
 	return err
 }
 
-// pauses fills in who paused whom.
+// pauses fills in which port paused which.
 func (p *page) pauses(runs []results.Run) error {
 	for i := range runs {
 		if runs[i].Pauses == nil {

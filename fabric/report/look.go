@@ -11,7 +11,7 @@ import (
 )
 
 // palette are the colours of Okabe and Ito ("Color Universal Design", 2008),
-// which people with any kind of colour vision tell apart, dark enough for thin
+// which people with any kind of colour vision can tell apart, dark enough for thin
 // lines on white.
 var palette = []color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x9e, 0x73, 0xff}, color.RGBA{0xb8, 0x56, 0x8f, 0xff},

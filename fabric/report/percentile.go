@@ -7,11 +7,11 @@ import (
 	"gswitch/fabric/results"
 )
 
-// enough reports whether n observations tell a percentile: at least one of
+// enough reports whether n observations define a percentile: at least one of
 // them has to lie beyond it.
 func enough(percentile, n float64) bool { return n*(100-percentile) >= 100-1e-9 }
 
-// tells reports whether a run has flows enough for a value, if that is a
+// enoughFlows reports whether a run has flows enough for a value, if that is a
 // percentile of flows: of eight there is no p99.9. What is sampled over time
 // has samples enough.
 func enoughFlows(r *results.Run, name string) bool {
@@ -33,7 +33,7 @@ func enoughFlows(r *results.Run, name string) bool {
 	return enough(percentile, flows-r.Values[group+"flows_unfinished_total"])
 }
 
-// anyTells reports whether one of the runs has a value that it can tell.
+// anyEnoughFlows reports whether one of the runs has flows enough for the value.
 func anyEnoughFlows(runs []results.Run, name string) bool {
 	for i := range runs {
 		if _, ok := runs[i].Values[name]; ok && enoughFlows(&runs[i], name) {

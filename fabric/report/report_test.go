@@ -92,7 +92,7 @@ func TestTextFits(t *testing.T) {
 	}
 }
 
-// Names are told in full, also those that are wider than their column.
+// Names are shown in full, also those that are wider than their column.
 func TestTextNamesInFull(t *testing.T) {
 	f := synthetic([]string{"1"}, "hpcc", "dcqcn")
 	const name = "telemetry_edge_frames_skipped_total"
@@ -102,7 +102,7 @@ func TestTextNamesInFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile("(?m)^" + name + "( +|\n +)7 +12,345$").MatchString(w.String()) {
-		t.Errorf("%s is not told:\n%s", name, &w)
+		t.Errorf("%s is not shown:\n%s", name, &w)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestTimingGolden(t *testing.T) {
 }
 
 // A run that did not keep time is marked before its numbers, and one in
-// virtual time has nothing to tell about it.
+// virtual time has nothing to report of it.
 func TestInvalidIsLoud(t *testing.T) {
 	var text, page bytes.Buffer
 	if err := Text(&text, live(), TextOptions{}); err != nil {

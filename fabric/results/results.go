@@ -1,5 +1,5 @@
 // Package results holds what a run of a scenario measured, the same from every
-// engine, its files, and the statistics that everybody computes alike.
+// engine, its files, and the statistics that all compute alike.
 //
 // A results directory holds:
 //
@@ -68,7 +68,7 @@ type Run struct {
 	// Timing is how well real time was kept, nil in virtual time.
 	Timing *Timing `json:"timing,omitempty"`
 
-	// Pauses say who paused whom, where that was recorded.
+	// Pauses say which port paused which, where that was recorded.
 	Pauses *pauses.Trace `json:"pauses,omitempty"`
 
 	// Losses are what meters at links found (switch.lossradar), by link and cause.
@@ -131,12 +131,12 @@ type FlowFinding struct {
 	From    float64  `json:"from"`              // seconds: the beginning of the first slot that shows it
 	Seen    float64  `json:"seen"`              // when that was known
 	Moved   float64  `json:"moved,omitempty"`   // when a controller moved the flow
-	Packets int64    `json:"packets"`           // that were lost by then; in a loop, that went round
+	Packets int64    `json:"packets"`           // that were lost by then; in a loop, that circulated
 	Entered int64    `json:"entered,omitempty"` // that came to the loop
 	Cycle   []string `json:"cycle,omitempty"`   // the switches of a loop
 }
 
-// FlowLink is who used one direction of a link.
+// FlowLink lists the flows that used one direction of a link.
 type FlowLink struct {
 	Link  string     `json:"link"`
 	Flows int        `json:"flows"`

@@ -89,7 +89,7 @@ func sum(x []float64) float64 {
 
 // Jain returns the fairness index of Jain, Chiu and Hawe (DEC TR-301, 1984):
 // (sum x)^2 / (n * sum x^2), from 1/n (one has all) to 1 (all have the same).
-// NaN if nobody has anything.
+// NaN if all have nothing.
 func Jain(x []float64) float64 {
 	var total, squares float64
 	for _, v := range x {

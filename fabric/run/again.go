@@ -34,7 +34,7 @@ func (h *host) record(s *scenario.Scenario, r *scenario.Run) (*live.Record, erro
 		if !h.o.Record {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("run %q cannot be recorded: it needs a directory of results, nobody who looks on meanwhile, and nodes without clocks of their own", label(r))
+		return nil, fmt.Errorf("run %q cannot be recorded: it needs a directory of results, no viewer meanwhile, and nodes without clocks of their own", label(r))
 	}
 	document, err := r.Alone()
 	if err != nil {

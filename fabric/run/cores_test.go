@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkCores steps 320 hosts at 100 Gb/s, HPCC's network and load, on so many
-// cores. It tells frame-hops a second, the share of events that were run side by
+// cores. It reports frame-hops a second, the share of events that were run side by
 // side, and what the sum over windows of the longest part comes to: by how much
 // that many cores could be faster than one if nothing else took time.
 func BenchmarkCores(b *testing.B) {

@@ -55,7 +55,7 @@ type tally struct {
 	Telemetry [inband.NumOutcomes]uint64
 }
 
-// count asks all nodes, of which those that nobody stepped counted nothing.
+// count asks all nodes, of which those that were not stepped counted nothing.
 func count(n *vnet.Network) (c tally) {
 	now := n.Engine.Now()
 	c.Late, c.Drops, c.Pauses = n.Late(), n.Drops(), n.Pauses(now)

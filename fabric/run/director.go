@@ -12,10 +12,10 @@ import (
 )
 
 // director runs a scenario whose nodes are in several processes. It has the
-// workload, tells the processes ahead of time what their hosts are to send, and
+// workload, sends the processes ahead of time what their hosts are to send, and
 // follows the ends of messages. It is the carrier of the traffic.
 type director struct {
-	n     *vnet.Network // of nodes that nobody steps: it numbers connections and queue pairs
+	n     *vnet.Network // of nodes that are not stepped: it numbers connections and queue pairs
 	t     *traffic
 	group *group
 	owner []int // process by host
@@ -148,7 +148,7 @@ func (d *director) handle(h *event) error {
 		c.waiting = nil
 	case arrived:
 		if len(c.messages) == 0 {
-			return fmt.Errorf("it reports the arrival of a message of connection %d that nobody sent", h.Serial)
+			return fmt.Errorf("it reports the arrival of a message of connection %d that was not sent", h.Serial)
 		}
 		id := c.messages[0]
 		c.messages = append(c.messages[:0], c.messages[1:]...)
@@ -191,7 +191,7 @@ func (d *director) done(h *event, u *underWay) {
 // far beyond what anything takes.
 const longestWait = 60 * time.Second
 
-// direct runs the scenario until all processes have told their summaries.
+// direct runs the scenario until all processes have sent their summaries.
 func (d *director) direct(ctx context.Context, p *progress) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -27,7 +27,7 @@ func (h *host) checkDivision(s *scenario.Scenario) error {
 	case h.o.On != Netns && h.o.On != Containers:
 		return fmt.Errorf("processes of their own (%v) have nodes on real frames only: run it with --on netns, or with --processes one", l.Division)
 	case l.Start == nil:
-		return errors.New("nodes in several processes need somebody who starts those (Live.Start)")
+		return errors.New("nodes in several processes need a function that starts those (Live.Start)")
 	case h.o.Watch != nil:
 		return errors.New("a run in several processes cannot be looked at while it is under way: leave --view and --serve out, or run it with --processes one")
 	}
@@ -132,7 +132,7 @@ func divided(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host
 // interrupted in between.
 const clocks = 100 * time.Microsecond
 
-// trace joins what the switches of all processes remember of pauses.
+// trace joins what the switches of all processes logged of pauses.
 func (g *group) trace(end, slack frame.Time) *pauses.Trace {
 	var v []pauses.Pause
 	forgotten := uint64(0)

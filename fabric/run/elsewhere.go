@@ -14,11 +14,11 @@ import (
 	"gswitch/wholefile"
 )
 
-// Order is a run that somebody else is to execute.
+// Order is a run that another process is to execute.
 type Order struct {
 	Run   *scenario.Run
 	Print string // its fingerprint
-	Began func() // to be called when somebody begins with it
+	Began func() // to be called when it begins
 }
 
 // Elsewhere has a run executed, and returns a new directory with the results of

@@ -57,11 +57,11 @@ func (h *host) check(s *scenario.Scenario) error {
 		return nil
 	case Netns:
 		if h.o.Live.Wires == nil {
-			return errors.New("runs on netns need somebody who raises the wires (Live.Wires)")
+			return errors.New("runs on netns need a function that raises the wires (Live.Wires)")
 		}
 	case Containers:
 		if h.o.Live.Wires == nil || h.o.Live.Division != live.Each {
-			return errors.New("runs on containers need somebody who knows the links (Live.Wires), and a process for each node (Live.Division)")
+			return errors.New("runs on containers need a function that knows the links (Live.Wires), and a process for each node (Live.Division)")
 		}
 	case Wire:
 	default:
@@ -156,7 +156,7 @@ func (h *host) close() error {
 	return err
 }
 
-// print tells results of one engine from those of another.
+// print distinguishes results of one engine from those of another.
 func (h *host) print(program string, d *scenario.Document) string {
 	if !h.real() {
 		return program

@@ -77,7 +77,7 @@ type samples struct {
 	acked  []sampledConn
 }
 
-// replay tells a recorder everything. The run ended at end; if its flows were
+// replay passes everything to a recorder. The run ended at end; if its flows were
 // done before, it was over at the first sample after that. sample and bin are
 // the periods.
 func (l *ledger) replay(rec *measure.Recorder, summaries []*summary, sample, bin, end frame.Time, over bool) {

@@ -21,7 +21,7 @@ import (
 	"gswitch/frame"
 )
 
-// tee tells a recorder at once, and a ledger for later.
+// tee passes to a recorder at once, and to a ledger for later.
 type tee struct {
 	*measure.Recorder
 	l       *ledger
@@ -120,7 +120,7 @@ func TestLedger(t *testing.T) {
 	rec.Result(&want)
 	late.Result(&got)
 	if len(want.Flows) < 20 || want.Values["ack_rtt_p50_seconds"] == 0 || want.Values["queue_max_bytes"] == 0 || want.Values["link_bps"] == 0 {
-		t.Fatalf("there is too little to tell: %d flows, %v", len(want.Flows), want.Values)
+		t.Fatalf("there is too little to compare: %d flows, %v", len(want.Flows), want.Values)
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
 		t.Error(diff)
@@ -139,7 +139,7 @@ func TestLedgerEnds(t *testing.T) {
 	a := l.Start(0, 0, 0, "h1", "h3", 1000, 1)
 	b := l.Start(0, 0, 0, "h2", "h3", 1000, 1)
 	l.Done(12_300, b, 0, 0, 12_300, 12_300)
-	l.Done(9_000, a, 0, 0, 9_000, 9_000) // its process was slower to tell
+	l.Done(9_000, a, 0, 0, 9_000, 9_000) // its process was slower to report
 	l.replay(rec, nil, frame.Microsecond, 10*frame.Microsecond, frame.Millisecond, true)
 	if started, open := rec.Flows(); rec.Closed() != 13_000 || started != 2 || open != 0 {
 		t.Errorf("over at %d with %d of %d flows open", rec.Closed(), open, started)

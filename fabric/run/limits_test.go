@@ -21,7 +21,7 @@ workload:
 duration: 1ms
 `
 
-// A workload that opens more connections than a NIC has room for is told which
+// A workload that opens more connections than a NIC has room for gets an error that names
 // of its entries does, and what helps.
 func TestTooManyFlowsAtOnce(t *testing.T) {
 	s := load(t, crowd, scenario.Options{})

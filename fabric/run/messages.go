@@ -32,7 +32,7 @@ type setup struct {
 	Document []byte
 	Seed     uint64
 	Duration frame.Time
-	Pauses   int // that each switch remembers
+	Pauses   int // that each switch keeps
 
 	Own       []bool // by node of the topology
 	Ends      [][]wireEnd
@@ -72,7 +72,7 @@ type opening struct {
 	Dst    int
 	ID     uint64 // see vnet.Flow
 	NoECN  bool
-	Stream bool // nobody asks when its messages arrive
+	Stream bool // when its messages arrive is not needed
 }
 
 // posting sends a message of a connection when its time has come.
@@ -92,7 +92,7 @@ type closing struct{ Serial vnet.Conn }
 type report struct {
 	Ready  bool // its ports are up
 	Events []event
-	// Pauses are some of those that its switches remember. They come before
+	// Pauses are some of those that its switches logged. They come before
 	// Last, so that no message is as long as a log may be.
 	Pauses []pauses.Pause
 	Last   *summary
@@ -134,7 +134,7 @@ type summary struct {
 	Acked  []sampledConn
 	RTTs   []sampledRTT
 
-	Forgotten uint64 // pauses that switches do not remember
+	Forgotten uint64 // pauses that switches did not keep
 	Waits     []pauses.Wait
 }
 

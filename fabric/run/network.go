@@ -28,7 +28,7 @@ func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
 
 // extras are what a network has beyond its document.
 type extras struct {
-	pauses int // that each switch remembers
+	pauses int // that each switch keeps
 	cores  int
 	part   func(node int) int
 	change []func(*vnet.Config) // of what observes the run
@@ -137,16 +137,16 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	if c.Host.CC, err = algorithm(h.CC, h.Params); err != nil {
 		return nil, err
 	}
-	deaf := map[string]bool{}
+	noPFC := map[string]bool{}
 	for i := range h.Overrides {
 		if o := &h.Overrides[i]; o.PFC != nil && !*o.PFC {
-			if err := each(r, o.Hosts, func(name string) { deaf[name] = true }); err != nil {
+			if err := each(r, o.Hosts, func(name string) { noPFC[name] = true }); err != nil {
 				return nil, err
 			}
 		}
 	}
 	c.AdjustHost = func(name string, c *hostnic.Config) {
-		if deaf[name] {
+		if noPFC[name] {
 			c.PFC, c.PFCStages = false, 0
 		}
 	}

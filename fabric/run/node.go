@@ -25,7 +25,7 @@ func Node(c io.ReadWriter, version string, gone func()) error {
 	p := newPipe(c)
 	var s setup
 	if err := p.read(&s); err != nil {
-		return fmt.Errorf("nobody says what to run: %w", err)
+		return fmt.Errorf("there is no run to execute: %w", err)
 	}
 	err := s.check(version)
 	if err == nil {
@@ -189,7 +189,7 @@ func (m *member) await() (time.Time, error) {
 	return instant(<-m.begin)
 }
 
-// listen takes orders until nobody gives any.
+// listen takes orders until there are none.
 func (m *member) listen(gone func()) {
 	for {
 		var o order

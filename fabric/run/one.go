@@ -291,7 +291,7 @@ func queues(n *vnet.Network, r *scenario.Run, c *measure.Config) (v sampled) {
 	return v
 }
 
-// sample asks the engine to call for each sample and bin, and tells over when
+// sample asks the engine to call for each sample and bin, and reports over when
 // all flows are done.
 func sample(ctx context.Context, n *vnet.Network, rec *measure.Recorder, t *traffic, r *scenario.Run, ports sampled, over *atomic.Bool) {
 	m := &r.Doc.Measure

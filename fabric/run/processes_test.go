@@ -129,7 +129,7 @@ func TestNodeRefuses(t *testing.T) {
 	}
 }
 
-// A director believes no process that reports what is not.
+// A director rejects reports of what does not exist.
 func TestDirectorRefuses(t *testing.T) {
 	d := &director{conns: map[vnet.Conn]*spread{3: {}}, way: map[uint64]*underWay{}}
 	for _, h := range []event{{What: arrived, Serial: 1}, {What: arrived, Serial: 3}, {What: sent, Serial: 3, ID: 9}, {What: sent + 1, Serial: 3}} {

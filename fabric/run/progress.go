@@ -43,8 +43,8 @@ func (p *progress) length() string {
 	return p.end.Duration().String()
 }
 
-// ask notes how late the engine was so far, if it can tell, not more often than
-// somebody reads it: telling takes the workers time.
+// ask notes how late the engine was so far, if it knows, not more often than
+// somebody reads it: the answer takes the workers time.
 func (p *progress) ask(engine any) {
 	e, ok := engine.(interface{ Late() float64 })
 	if !ok || time.Since(p.asked) < interval/2 {
@@ -123,7 +123,7 @@ func (r *reporter) report(last uint64, took time.Duration) (events uint64) {
 		left = fmt.Sprintf(", about %v left", d.Round(time.Second))
 	}
 	speed := ""
-	if events > 0 { // nobody counts them while frames are real
+	if events > 0 { // not counted while frames are real
 		speed = fmt.Sprintf(", %.2f M events/s", float64(events-last)/interval.Seconds()/1e6)
 	}
 	fmt.Fprintf(r.w, "%d of %d runs done%s%s%s\n", over, len(r.runs), speed, left, text)

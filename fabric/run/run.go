@@ -26,7 +26,7 @@ type Options struct {
 	Cores    int       // that step each run in virtual time, at least one. What comes out is the same
 	Out      string    // directory of results, "" for none
 	Fresh    bool      // run what the directory has results of again, too
-	Progress io.Writer // nil: silent
+	Progress io.Writer // nil: none
 
 	// Part, if not nil, says which core steps a node, modulo Cores.
 	Part func(node int) int
@@ -42,15 +42,15 @@ type Options struct {
 	On   string
 	Live Live
 
-	// Pauses is how many pauses each switch remembers, 0 for none: results then
-	// say who paused whom.
+	// Pauses is how many pauses each switch keeps, 0 for none: results then
+	// say which port paused which.
 	Pauses int
 
 	// Elsewhere, if not nil, executes the runs in virtual time in place of this
 	// process, all at once. One that fails is left out, and the others go on.
 	Elsewhere Elsewhere
 
-	// Watch, if not nil, is notified of each run when it starts. With Pace, virtual
+	// Watch, if not nil, is called for each run when it starts. With Pace, virtual
 	// time then goes by no faster than so many seconds in a real one.
 	Watch func(view.Source)
 	Pace  float64
@@ -71,7 +71,7 @@ type Live struct {
 	Logger   *slog.Logger
 
 	// Division says which nodes have processes of their own, on Netns only; each
-	// is started by Start, which is told its name and a variable for its
+	// is started by Start, which gets its name and a variable for its
 	// environment.
 	Division live.Division
 	Start    func(name, env string) (*Process, error)

@@ -97,7 +97,7 @@ func loadResults(dir string) (*results.File, error) {
 	return f, err
 }
 
-// writable makes the directory and a file in it, which tells before hours of
+// writable makes the directory and a file in it, which shows before hours of
 // runs whether their results can be written.
 func writable(dir string) error {
 	err := os.MkdirAll(dir, 0o777)

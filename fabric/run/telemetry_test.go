@@ -9,7 +9,7 @@ import (
 	"gswitch/fabric/scenario"
 )
 
-// told is a network that says what happened, in each way by itself and in all.
+// measured is a network that reports what happened, in each way by itself and in all.
 const measured = `
 version: 1
 title: What telemetry costs
@@ -52,7 +52,7 @@ variants:
 func BenchmarkTelemetry(b *testing.B) {
 	for _, name := range []string{"off", "watch", "flowradar", "lossradar", "exact", "all"} {
 		b.Run(name, func(b *testing.B) {
-			s, err := scenario.Parse("told.yaml", []byte(measured), scenario.Options{Only: []string{name}})
+			s, err := scenario.Parse("measured.yaml", []byte(measured), scenario.Options{Only: []string{name}})
 			if err != nil {
 				b.Fatal(err)
 			}

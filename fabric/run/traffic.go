@@ -26,7 +26,7 @@ type carrier interface {
 }
 
 // book takes down what becomes of flows: a measure.Recorder, or what one is
-// told later.
+// reported later.
 type book interface {
 	Start(now frame.Time, group int, event uint32, src, dst string, bytes uint64, ideal frame.Time) int
 	Done(now frame.Time, number, group int, event uint32, fct, rtt frame.Time)
@@ -42,7 +42,7 @@ type here struct{ *vnet.Network }
 func (h here) At(t frame.Time, fn func(now frame.Time)) { h.Engine.At(t, fn) }
 func (h here) Stop(err error)                           { h.Engine.Stop(err) }
 
-// traffic posts the flows of a workload and learns of their ends.
+// traffic posts the flows of a workload and takes note of their ends.
 type traffic struct {
 	ctx   context.Context
 	n     *vnet.Network // for names and distances
@@ -245,7 +245,7 @@ func (t *traffic) post(now frame.Time, i int, f workload.Flow) error {
 	return t.by.Send(now, m.conn, f.Bytes, uint64(id))
 }
 
-// unknown is the number of what the recorder has not heard of.
+// unknown is the number of what the recorder does not know.
 const unknown = -2
 
 // belongs returns the recorder's number of the retrieval that a message is a

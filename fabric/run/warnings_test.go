@@ -8,7 +8,7 @@ import (
 	"gswitch/fabric/scenario"
 )
 
-// A run tells in its results what is seldom meant: here marks that no switch makes.
+// A run says in its results what is seldom meant: here marks that no switch makes.
 func TestWarningsOfRuns(t *testing.T) {
 	const text = `version: 1
 topology: {generate: star(2), classes: {host: {rate: 10Gbps, delay: 1us}}}
@@ -32,9 +32,9 @@ variants: [{name: without}, {name: marks, set: {switch.ecn: {kmin: 10KB, kmax: 2
 	}
 }
 
-// Telemetry that switches cannot write is counted and told, and auto takes a
+// Telemetry that switches cannot write is counted and reported, and auto takes a
 // format that fits the longest path.
-func TestUnstampedTelemetryIsTold(t *testing.T) {
+func TestUnstampedTelemetryIsReported(t *testing.T) {
 	const text = `version: 1
 topology: {generate: line(6), classes: {host: {rate: 10Gbps, delay: 1us}, fabric: {rate: 10Gbps, delay: 1us}}}
 hosts: {cc: hpcc}

@@ -13,7 +13,7 @@ func (v *validator) faultOverlaps() {
 		f := &v.doc.Faults[i]
 		for j := range i {
 			g := &v.doc.Faults[j]
-			if f.Kind != g.Kind || !f.meets(g) || !v.samePlace(f, g) {
+			if f.Kind != g.Kind || !f.overlaps(g) || !v.samePlace(f, g) {
 				continue
 			}
 			key, why := "kind", ""
@@ -34,8 +34,8 @@ func (v *validator) faultOverlaps() {
 	}
 }
 
-// meets reports whether two faults are at work at one time.
-func (f *Fault) meets(g *Fault) bool {
+// overlaps reports whether two faults are active at one time.
+func (f *Fault) overlaps(g *Fault) bool {
 	return (f.Stop == 0 || g.Start < f.Stop) && (g.Stop == 0 || f.Start < g.Stop)
 }
 

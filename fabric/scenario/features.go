@@ -102,7 +102,7 @@ func (d *Document) Features() (v []Feature) {
 	return v
 }
 
-// tells finds a feature by what it signals to hosts.
+// featureFor finds a feature by what it signals to hosts.
 func featureFor(needs feature.Signals) *vswitch.Feature {
 	i := slices.IndexFunc(vswitch.Features(), func(f *vswitch.Feature) bool { return f.Signals == needs && f.Section != nil })
 	if i < 0 || needs == 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // A scenario that somebody else wrote reads plain files that end, writes where
-// it is told to, costs little to refuse, and does not pass by claims that no run
+// it is asked to, costs little to refuse, and does not pass by claims that no run
 // could break.
 func TestHostileScenarios(t *testing.T) {
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 // Probe is a series of guided probes (Everflow, section 4.3).
 type Probe struct {
 	Name     string         `yaml:"name" need:"yes" doc:"Name of the series, in the names of values: probe_NAME_lost_total."`
-	From     string         `yaml:"from" need:"yes" doc:"The host that sends them, which switch.watch.probes must allow. Its stack knows nothing of them."`
+	From     string         `yaml:"from" need:"yes" doc:"The host that sends them, which switch.watch.probes must allow. Its stack does not see them."`
 	Via      []string       `yaml:"via" need:"yes" doc:"The switches, three at most, that they come by one after the other, and where each is traced. At the first they are sent into the network; the last sends them on as it does any packet."`
 	To       string         `yaml:"to" need:"yes" doc:"The host or switch at their end. The first of via: there and back."`
 	Src      string         `yaml:"src" doc:"The host whose address is that of their source behind the last switch, for the way of its packets. That of from if left out."`
@@ -51,7 +51,7 @@ func (v *validator) probes() {
 			}
 		}
 		if len(d.Measure.Traces) == 0 {
-			v.sec.Fail(key("name"), "nobody collects the copies of probes; name hosts by measure.traces")
+			v.sec.Fail(key("name"), "the copies of probes are not collected; name hosts by measure.traces")
 		}
 	}
 }

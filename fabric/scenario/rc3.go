@@ -75,7 +75,7 @@ func (v *validator) rc3(key string, t *Transport, class int) {
 		case c >= above:
 			v.sec.Fail(key+".classes", "class %d of level %d is not below %d, the one before", c, i+1, above)
 		case v.doc.PFC.Enabled && (slices.Contains(v.doc.PFC.Classes, c) || len(v.doc.PFC.Classes) == 0 && c == v.doc.Hosts.Class):
-			v.sec.Fail(key, "class %d of level %d is lossless: pauses would come of what must harm nobody; leave it out of pfc.classes", c, i+1)
+			v.sec.Fail(key, "class %d of level %d is lossless: pauses would come of packets that must not harm others; leave it out of pfc.classes", c, i+1)
 		case c < len(v.doc.Hosts.Weights) && v.doc.Hosts.Weights[c] != 0:
 			v.sec.Fail(key, "class %d of level %d has a weight at the hosts: its share would be taken from others; make it strict", c, i+1)
 		}

@@ -109,7 +109,7 @@ func Parse(file string, data []byte, o Options) (*Scenario, error) {
 
 // base sets what the command line says and decodes the document by itself. A
 // setting may suit only what a variant makes of it, such as an option of the
-// congestion control that the variant names: the runs tell then.
+// congestion control that the variant names: the runs show then.
 func (s *Scenario) base(root *yaml.Node, o Options) error {
 	written := clone(root)
 	for _, text := range o.Set {

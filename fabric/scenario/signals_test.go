@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Congestion control that is nothing but what switches tell is refused where
-// none tells it, in the class of the flows; what else it could be meant for
+// Congestion control that only follows signals of switches is refused where
+// none sends them in the class of the flows; what else it could be meant for
 // gets a warning.
 func TestWithoutSignal(t *testing.T) {
 	const rocc = "switch: {rocc: {enabled: true}}\nhosts: {cc: rocc}\n"
@@ -44,7 +44,7 @@ func TestWithoutSignal(t *testing.T) {
 	}
 }
 
-// What congestion points tell must not wait for what it reports of.
+// Notices of congestion points must not wait behind the congestion that they report.
 func TestNoticesPass(t *testing.T) {
 	for _, point := range []string{"rocc", "qcn"} {
 		on := "switch: {" + point + ": {enabled: true}}\n"

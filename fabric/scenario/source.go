@@ -261,7 +261,7 @@ func passes(t *fabric.Topology, src, dst int, p Port) float64 {
 	dist := hops(t, dst)
 	flow := make([]float64, len(t.Nodes))
 	flow[src] = 1
-	// Nodes by falling distance: what reaches a node is known when it is met.
+	// Nodes by falling distance: what reaches a node is known when it is reached.
 	for d := dist[src]; d > 0; d-- {
 		for n := range t.Nodes {
 			if dist[n] != d || flow[n] == 0 {

@@ -21,7 +21,7 @@ type Document struct {
 	Switch      Switch      `yaml:"switch" doc:"What every switch does."`
 	PFC         PFC         `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) of switches and hosts."`
 	Hosts       Hosts       `yaml:"hosts" doc:"What every host does."`
-	Workload    []Entry     `yaml:"workload" need:"yes" doc:"Who sends what to whom."`
+	Workload    []Entry     `yaml:"workload" need:"yes" doc:"Which hosts send what to which."`
 	Clock       Clock       `yaml:"clock" doc:"One time for all nodes, with a bound on its error (Sundial)."`
 	Faults      []Fault     `yaml:"faults" doc:"What goes wrong."`
 	Probes      []Probe     `yaml:"probes" id:"name" doc:"Packets that are sent into the network at switches, and traced there (Everflow)."`
@@ -49,7 +49,7 @@ type Deviation struct {
 
 // Controller acts on what switches report.
 type Controller struct {
-	Blackholes string         `yaml:"blackholes" enum:"leave,move" default:"leave" doc:"move: what is for the destination of a flow that vanishes (switch.flowradar) is sent by another of its shortest paths, at the switch behind which it vanishes or the nearest before it that has several."`
+	Blackholes string         `yaml:"blackholes" enum:"leave,move" default:"leave" doc:"move: what is for the destination of a blackholed flow (switch.flowradar) is sent by another of its shortest paths, at the switch behind which it vanishes or the nearest before it that has several."`
 	Losses     string         `yaml:"losses" enum:"leave,move" default:"leave" doc:"move: what is for the destinations of frames that a link or a table loses, at random or as a blackhole (switch.lossradar), is sent by other of its shortest paths, at the switch before the link or, where that has none, at those before it."`
 	Takes      units.Duration `yaml:"takes" default:"5ms" doc:"From the finding to the route."`
 }
@@ -144,7 +144,7 @@ type PFC struct {
 	Quanta  int   `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
 
 	Response   units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect, at switches and hosts."`
-	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a switch gives up a port whose neighbour goes on although it was asked to pause, four times. Nobody looks if left out."`
+	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a switch disables a port whose neighbour goes on although it was asked to pause, four times. Nobody looks if left out."`
 }
 
 // Hosts is what every host does.

@@ -315,7 +315,7 @@ func (v *validator) measure() {
 	for i, name := range m.Traces {
 		key := fmt.Sprintf("measure.traces[%d]", i)
 		if v.host(key, name); len(v.doc.Wholes()) == 0 {
-			v.sec.Fail(key, "nobody sends %s copies: switch.watch does, with enabled: true", name)
+			v.sec.Fail(key, "no switch sends %s copies: switch.watch does, with enabled: true", name)
 		}
 	}
 	v.names("measure.sizes", len(m.Sizes), func(i int) string { return m.Sizes[i].Name })

@@ -120,7 +120,7 @@ type viewer struct {
 	done chan error // of the run that is drawn
 }
 
-// begin is notified of each run when it begins. The picture of the one before
+// begin is called for each run when it begins. The picture of the one before
 // stays above.
 func (v *viewer) begin(src view.Source) {
 	if err := v.wait(); err != nil {

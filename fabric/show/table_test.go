@@ -123,7 +123,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The virtual half of the demo, as fast as it goes: what is told meanwhile, the
+// The virtual half of the demo, as fast as it goes: what is printed meanwhile, the
 // table, and the page.
 func TestSim(t *testing.T) {
 	s := load(t)
@@ -144,7 +144,7 @@ func TestSim(t *testing.T) {
 	printed := to.String()
 	a, b := strings.Index(printed, "== DCQCN in virtual time\n"), strings.Index(printed, "== HPCC in virtual time\n")
 	if a < 0 || b < a || !strings.Contains(printed[a:b], " ended") || !strings.Contains(printed[b:], " ended") || strings.Contains(printed, "\x1b") {
-		t.Errorf("told meanwhile:\n%s", printed)
+		t.Errorf("printed meanwhile:\n%s", printed)
 	}
 	page, err := os.ReadFile(filepath.Join(out, "report.html"))
 	if err != nil || !strings.Contains(string(page), "Eight hosts send to a ninth") {

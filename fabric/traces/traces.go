@@ -16,7 +16,7 @@ const (
 	// mostOpen bounds the memory of packets whose traces are not whole yet.
 	mostOpen = 1 << 17
 	// mostSources is of how many sessions of switches the last number is known. Beyond it
-	// all are forgotten, and copies that are missing in that moment are not counted.
+	// all are dropped, and copies that are missing in that moment are not counted.
 	mostSources = 1 << 16
 )
 
@@ -107,10 +107,10 @@ const mostNewest = 4096
 
 // Newest returns what is known of the packets of which copies came last, the newest
 // first, most of them at most, and half as many that arrived: of one that arrived, was
-// dropped or went round at once, of one that is seen no more when no copy came of it for
+// dropped or looped at once, of one that is seen no more when no copy came of it for
 // as long as Finish would want.
 func (b *Book) Newest(now frame.Time, most int) (v []Verdict) {
-	quiet := min(mirror.IdleTime, (now-b.first)/10)
+	idle := min(mirror.IdleTime, (now-b.first)/10)
 	arrived, looked := 0, 0
 	note := func(t *mirror.Trace) bool {
 		if x := b.Verdict(t); x.Kind != Delivered {
@@ -123,7 +123,7 @@ func (b *Book) Newest(now frame.Time, most int) (v []Verdict) {
 		return len(v) < most && looked < mostNewest
 	}
 	b.traces.Newest(func(t *mirror.Trace) bool {
-		if now-t.Last > quiet || t.Gaps == 0 && !t.Lost || t.Loop != nil || len(t.Dropped) > 0 {
+		if now-t.Last > idle || t.Gaps == 0 && !t.Lost || t.Loop != nil || len(t.Dropped) > 0 {
 			return note(t)
 		}
 		return true
@@ -134,7 +134,7 @@ func (b *Book) Newest(now frame.Time, most int) (v []Verdict) {
 	return v
 }
 
-// Choose forgets the traces that a filter does not choose (mirror.ParseFilter), in
+// Choose drops the traces that a filter does not choose (mirror.ParseFilter), in
 // which switches are named as in the network.
 func (b *Book) Choose(filter string) error {
 	f, err := b.Filter(filter)
@@ -280,7 +280,7 @@ func (n *network) addresses(name string) (v []netip.Addr) {
 }
 
 // linked reports whether two addresses are of switches with a link between them. Copies
-// that somebody made up say anything: there are no more links than the network has.
+// that are made up say anything: there are no more links than the network has.
 func (n *network) linked(a, b netip.Addr) bool {
 	from, ok := n.node[a]
 	to, known := n.node[b]

@@ -104,7 +104,7 @@ func TestVerdicts(t *testing.T) {
 	s.sees(700, "leaf1", "h1", 64, 7, "10.0.2.2", 0) // came to the wrong leaf
 	s.sees(702, "spine1", "leaf1", 63, 7, "10.0.2.2", 0)
 	s.sees(704, "leaf2", "spine1", 62, 7, "10.0.2.2", 0)
-	s.sees(800, "spine2", "leaf1", 63, 8, h3, frame.NoRoute) // told, and not matched before
+	s.sees(800, "spine2", "leaf1", 63, 8, h3, frame.NoRoute) // reported, and not matched before
 
 	want := []struct {
 		kind    Kind
@@ -241,7 +241,7 @@ func TestFiles(t *testing.T) {
 	if none != nil || err != nil {
 		t.Fatalf("%v, %v", none, err)
 	}
-	// Without the network switches are addresses, and nobody knows where a packet
+	// Without the network switches are addresses, and it is not known where a packet
 	// should have gone.
 	b, err := Read(files, none)
 	if err != nil || b.Copies != 1 || b.Other != 1 || b.Verdicts()[0].Kind != Delivered || b.Verdicts()[0].Path[0] != "10.192.0.1" {

@@ -23,7 +23,7 @@ const (
 	Looped    Kind = "looped"    // it came to a switch again
 )
 
-// Kinds are all kinds, in the order in which they are told.
+// Kinds are all kinds, in the order in which they are listed.
 var Kinds = []Kind{Delivered, Dropped, Lost, Looped}
 
 // Verdict is what is said of a trace.
@@ -90,7 +90,7 @@ func (b *Book) Verdicts() []Verdict {
 // Suspect is a place where packets end.
 type Suspect struct {
 	Name   string   `json:"name"`
-	Reason string   `json:"reason,omitempty"` // that the switch itself tells
+	Reason string   `json:"reason,omitempty"` // that the switch itself reports
 	Traces float64  `json:"traces"`           // packets that end here; shared among those that one may have gone to
 	After  []string `json:"after,omitempty"`  // where they were seen last
 	To     int      `json:"destinations"`     // of these packets
@@ -98,7 +98,7 @@ type Suspect struct {
 }
 
 // Suspects says where packets are lost, most first (section 5.2 of the paper): what
-// a switch tells itself is certain; of the others the hop behind the last that saw a
+// a switch reports itself is certain; of the others the hop behind the last that saw a
 // packet is suspected, and where there are several, each with its share.
 func (b *Book) Suspects() []Suspect {
 	type key struct{ name, reason string }
@@ -310,7 +310,7 @@ func (b *Book) Shares() []Share {
 	return out
 }
 
-// Pauser is who pauses whom.
+// Pauser says which port pauses which.
 type Pauser struct {
 	Who     string     `json:"who"`
 	Whom    string     `json:"whom"`
@@ -320,7 +320,7 @@ type Pauser struct {
 	Last    frame.Time `json:"last_ns"`
 }
 
-// Pausers says who paused whom, those with most pauses first. A pause that one
+// Pausers says which port paused which, those with most pauses first. A pause that one
 // switch sent and the next one saw counts where it was seen.
 func (b *Book) Pausers() []Pauser {
 	type key struct {

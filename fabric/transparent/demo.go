@@ -100,7 +100,7 @@ func (d *demo) run(ctx context.Context, r *Result) (err error) {
 }
 
 // plan lays the fabric out: all links are alike, so that queues are where
-// several senders meet.
+// several senders share a link.
 func (d *demo) plan() error {
 	t, err := fabric.Spec{Name: d.Name, Generate: topology, Mode: string(fabric.L3),
 		Classes: map[string]fabric.Class{fabric.ClassHost: {Rate: d.Rate}, fabric.ClassFabric: {Rate: d.Rate}}}.Build()

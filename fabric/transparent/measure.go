@@ -169,7 +169,7 @@ func (d *demo) reaches(ctx context.Context, host, address string) error {
 	}
 }
 
-// slack is what a tool may take beyond the time that it was told.
+// slack is what a tool may take beyond the time that it was given.
 const slack = 60 * time.Second
 
 // load runs a load test in a host.

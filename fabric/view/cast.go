@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// cast hands samples to whoever waits for one.
+// cast hands samples to all that wait for one.
 type cast struct {
 	wanted atomic.Bool // somebody waits
 

@@ -38,7 +38,7 @@ func (s *LabSource) fill(out *Sample, a answer, span float64) {
 		to, b := &out.Ports[i], &s.prev[i]
 		to.Queue += q.Bytes
 		// What the daemon keeps is the deepest ever: between two samples it
-		// tells only what is deeper than ever before.
+		// reports only what is deeper than ever before.
 		peak := max(q.Bytes, b.queue[q.Queue])
 		if q.PeakBytes > b.top[q.Queue] && b.top[q.Queue] > 0 {
 			peak = q.PeakBytes
@@ -60,7 +60,7 @@ func (s *LabSource) fill(out *Sample, a answer, span float64) {
 	}
 }
 
-// pauses enters flow control, of which the other end of a host's link is told
+// pauses enters flow control, of which the other end of a host's link is notified
 // too.
 func (s *LabSource) pauses(out *Sample, a answer, ports map[string]int, span float64) {
 	for _, c := range a.pfc.Classes {

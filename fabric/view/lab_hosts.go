@@ -39,7 +39,7 @@ type ghost struct {
 	wires  bool           // its hosts are bumps in the wire
 }
 
-// replace is how long it is believed which hosts a ghost has: its
+// replace is how long the list of a ghost's hosts is used: its
 // configuration may change, and another one may take its socket.
 const replace = 5 * time.Second
 

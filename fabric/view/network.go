@@ -18,9 +18,9 @@ type NetworkOptions struct {
 	Groups []string // names of Flow.Group
 
 	// Losses appends what links lost; see Sample. It is called on the thread of the
-	// engine's callbacks. nil: nobody knows.
+	// engine's callbacks. nil: not known.
 	Losses func(v []Loss) []Loss
-	// Ways appends the ways of packets, in the same way.
+	// Ways appends the paths of packets, in the same way.
 	Ways func(v []Way) []Way
 
 	// Control names congestion control for people, by its Algorithm.Name. nil

@@ -65,7 +65,7 @@ func next(t *testing.T, n *vnet.Network, s *NetworkSource, step frame.Time) *Sam
 }
 
 // What a sample says is what the network says at that instant.
-func TestSamplesTellWhatTheNetworkTells(t *testing.T) {
+func TestSamplesAgreeWithTheNetwork(t *testing.T) {
 	const every = 20 * us
 	n := incast(t)
 	s := Network(n, NetworkOptions{Title: "test", Groups: []string{"even", "odd"}, Every: every, End: 1000 * us})

@@ -9,7 +9,7 @@ import (
 )
 
 // Screen draws samples as text of a fixed size. The zero value but for Width
-// and Height draws in ASCII without colours. It remembers which ports were
+// and Height draws in ASCII without colours. It keeps which ports were
 // busy, so that lines do not jump about.
 type Screen struct {
 	Width, Height int  // characters; at least MinWidth x MinHeight

@@ -108,7 +108,7 @@ func (n *Network) carryOpen(now frame.Time, host int, c *Command) error {
 		own, other = 1, 0
 	}
 	if f.TCP != nil {
-		// The numbers of its ends are nobody else's business.
+		// The numbers of its ends are of no use to others.
 		a, b := n.streamPair(f, i, c.Ends.Generation)
 		open, o := n.stacks[host].Dial, &a
 		if own == 1 {

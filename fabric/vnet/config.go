@@ -83,7 +83,7 @@ type Config struct {
 	// Paths says how switches choose among shortest paths.
 	Paths vswitch.PathsConfig
 
-	// PauseLog is how many pauses that ended each switch remembers, for
+	// PauseLog is how many pauses that ended each switch keeps, for
 	// PauseTrace. 0: none.
 	PauseLog int
 
@@ -150,7 +150,7 @@ type PFC struct {
 	Classes uint8 // bitmap of lossless classes; 0 = that of Host.Class
 	Quanta  uint16
 	// Response is how long after its arrival a pause takes effect, and ErrDisable for
-	// how long switches give up a port whose neighbour does not pause: see
+	// how long switches disable a port whose neighbour does not pause: see
 	// vswitch.PFCConfig.
 	Response, ErrDisable frame.Time
 }

@@ -323,7 +323,7 @@ func TestLostUnpause(t *testing.T) {
 	before := sched.Sent()
 	n.advance(t, span-100*us)
 	if sched.Sent() != before {
-		t.Fatal("the pause was not obeyed")
+		t.Fatal("the pause was not honoured")
 	}
 	n.advance(t, cableNs+1024+10*slot)
 	if sent := sched.Sent() - before; sent < 9*1530 {
@@ -334,7 +334,7 @@ func TestLostUnpause(t *testing.T) {
 	}
 }
 
-// TestUnresponsiveHostIsDisabled: a host that does not pause is told four times, then
+// TestUnresponsiveHostIsDisabled: a host that does not pause is asked four times, then
 // its port is down for a while; the others lose nothing.
 func TestUnresponsiveHostIsDisabled(t *testing.T) {
 	c := detailConfig(chain(t, 1, 3))
@@ -347,26 +347,26 @@ func TestUnresponsiveHostIsDisabled(t *testing.T) {
 	n := build(t, c)
 	start(t, n, Flow{Src: 0, Dst: 2, Bytes: 1 << 30})
 	start(t, n, Flow{Src: 1, Dst: 2, Bytes: 1 << 30})
-	deaf, good := n.portOf(t, "s1", "h1"), n.portOf(t, "s1", "h2")
+	bad, good := n.portOf(t, "s1", "h1"), n.portOf(t, "s1", "h2")
 	node := n.Switches[0].Nodes[0]
 	down, downs := frame.Time(0), 0
 	was := false
 	n.Engine.Every(0, us, func(frame.Time) {
-		is := node.Disabled(uint16(deaf.Port))
+		is := node.Disabled(uint16(bad.Port))
 		if is && !was {
 			downs++
 		}
 		if is {
 			down += us
 		}
-		if is == node.LinkUp(uint16(deaf.Port)) {
+		if is == node.LinkUp(uint16(bad.Port)) {
 			t.Errorf("disabled %t, link up %t", is, !is)
 			n.Engine.Stop(fmt.Errorf("stop"))
 		}
 		was = is
 	})
 	n.advance(t, 20*frame.Millisecond)
-	s := node.PFC(uint16(deaf.Port)).Stats(n.Engine.Now())
+	s := node.PFC(uint16(bad.Port)).Stats(n.Engine.Now())
 	if downs < 2 || uint64(downs) != s.Disables || s.Ignored[0] < 4*s.Disables || down < frame.Time(downs-1)*2*frame.Millisecond {
 		t.Errorf("down %d times, %v in all; %+v", downs, down.Duration(), s)
 	}
@@ -379,7 +379,7 @@ func TestUnresponsiveHostIsDisabled(t *testing.T) {
 		t.Errorf("%d frames of the host that pauses were lost", p.Dropped())
 	}
 	p = vswitch.PortCounts{}
-	node.ReadPort(uint16(deaf.Port), &p)
+	node.ReadPort(uint16(bad.Port), &p)
 	if p.Drops[frame.PortDown] == 0 || p.Dropped() != p.Drops[frame.PortDown] {
 		t.Errorf("of the host that ignores pauses %d frames were dropped, %d of them since its port was down", p.Dropped(), p.Drops[frame.PortDown])
 	}

@@ -11,7 +11,7 @@ import (
 // (package sim) or real frames (fabric/live). Its callbacks (At, Every, the
 // after of AddNode) run one at a time on the thread that steps the hosts, and
 // may read and change hosts, post messages and call the methods below. Of
-// switches they read what Network tells, which knows about threads.
+// switches they read what Network returns, which is safe between threads.
 type Engine interface {
 	// Virtual says that frames are lengths with headers and that time stands
 	// while nobody calls Run. Otherwise frames are real, every byte of them.

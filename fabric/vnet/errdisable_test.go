@@ -29,13 +29,13 @@ type errDisableRig struct {
 	short []Done
 }
 
-func newErrDisableRig(t testing.TB, deaf string, talk []int) *errDisableRig {
+func newErrDisableRig(t testing.TB, unresponsive string, senders []int) *errDisableRig {
 	c := detailConfig(topology(t, "leaf-spine(3, 2, 3)", gigE, gigE, cable))
 	c.Paths = vswitch.PathsConfig{Choose: pipeline.ChooseAdaptive}
 	c.PFC.ErrDisable = 2 * ms
 	c.Host.Transport = transport.Config{Recovery: transport.NewReno, NoFastRetransmit: true, RTOLow: 200 * ms, RTOHigh: 200 * ms}
 	c.AdjustHost = func(name string, h *hostnic.Config) {
-		if name == deaf {
+		if name == unresponsive {
 			h.PFC = false
 		}
 	}
@@ -46,8 +46,8 @@ func newErrDisableRig(t testing.TB, deaf string, talk []int) *errDisableRig {
 		if now > talking {
 			return
 		}
-		a := talk[turn%len(talk)]
-		b := talk[(turn+1+turn/len(talk)%(len(talk)-1))%len(talk)]
+		a := senders[turn%len(senders)]
+		b := senders[(turn+1+turn/len(senders)%(len(senders)-1))%len(senders)]
 		turn++
 		if err := r.StartFlow(now, &Flow{Src: a, Dst: b, Bytes: 8000}); err != nil {
 			t.Error(err)
@@ -109,12 +109,12 @@ func TestUnresponsiveHost(t *testing.T) {
 	}
 }
 
-// TestUnresponsiveUplinkIsGoneAround: one of three spines ignores a leaf's pauses.
+// TestUnresponsiveUplinkIsAvoided: one of three spines ignores a leaf's pauses.
 // The leaf gives the port up, the link is taken down for that, as in DeTail
 // (Zats et al., UCB/EECS-2012-33, section 4.2.2), and routing finds out after a
 // millisecond. From then on what is sent goes by the other two, and none of it
 // is lost or takes long.
-func TestUnresponsiveUplinkIsGoneAround(t *testing.T) {
+func TestUnresponsiveUplinkIsAvoided(t *testing.T) {
 	r := newErrDisableRig(t, "", []int{1, 2, 4, 5})
 	at := r.portOf(t, "leaf1", "spine2")
 	link := sim.LinkID(0)

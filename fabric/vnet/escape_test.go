@@ -14,7 +14,7 @@ import (
 	"gswitch/frame"
 )
 
-// deadRing is switches in a ring at 40 Gb/s in which all flows go round the
+// deadRing is switches in a ring at 40 Gb/s in which all flows go around the
 // same way, two links each, so that the pauses of the links wait for each
 // other sooner or later.
 func deadRing(t testing.TB, topo *fabric.Topology, e Escape, xoff uint32) *Network {

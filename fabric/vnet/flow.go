@@ -63,7 +63,7 @@ type conn struct {
 	ended      frame.Time   // end of the only message at the receiver
 	starts     []frame.Time // of a connection: when messages were posted that have not ended, from first on
 	first      int
-	arrivals   []frame.Time // of a connection: ends at the receiver that the sender has not heard of
+	arrivals   []frame.Time // of a connection: ends at the receiver that the sender does not know of
 }
 
 // flows keeps the connections of a network.
@@ -183,7 +183,7 @@ func (n *Network) dial(now frame.Time, f *Flow) (uint32, error) {
 	return i, nil
 }
 
-// hostTime is the own time of a host: all that it is notified of time goes by that.
+// hostTime is the own time of a host: all times that it is given go by that.
 func (n *Network) hostTime(now frame.Time, host int) frame.Time {
 	return n.Engine.LocalTime(n.engine[n.hostNode[host]], now)
 }

@@ -102,7 +102,7 @@ func (n *Network) Pauses(now frame.Time) (p Pauses) {
 func (n *Network) AcceptsLoss() bool { return n.cfg.Buffer.AllowLoss }
 
 // Drops returns the frames that were lost in all nodes, by reason; what merely
-// did its work or concerned nobody is left out.
+// was consumed or had no receiver is left out.
 func (n *Network) Drops() (by [frame.NumReasons]uint64) {
 	for i, sw := range n.Switches {
 		node := sw.Nodes[0]

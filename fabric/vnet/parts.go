@@ -25,7 +25,7 @@ func (c *Config) OneCore() string {
 	case c.RTTs:
 		return "each round-trip time is taken down when it is measured"
 	case len(c.Listen) > 0:
-		return "somebody listens to what hosts are sent"
+		return "a service listens to what hosts are sent"
 	case c.Host.Receive != (hostnic.ReceiveConfig{}):
 		return "hosts take data later than it comes"
 	case c.Host.Transport.Recursive != nil:

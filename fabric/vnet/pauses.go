@@ -5,7 +5,7 @@ import (
 	"gswitch/frame"
 )
 
-// PauseTrace returns what the switches remember of pauses (Config.PauseLog), as of
+// PauseTrace returns what the switches logged of pauses (Config.PauseLog), as of
 // now. On real frames it is for use after Halt.
 func (n *Network) PauseTrace(now frame.Time) *pauses.Trace {
 	v, forgotten := n.PauseLog(now)
@@ -27,7 +27,7 @@ func (n *Network) PauseLog(now frame.Time) (v []pauses.Pause, forgotten uint64) 
 			}
 			if !l.Asked {
 				if _, isSwitch := n.SwitchByName(p.Of.Node); isSwitch {
-					continue // it tells itself
+					continue // it reports itself
 				}
 				p.By, p.Of = p.Of, p.By
 			}

@@ -10,7 +10,7 @@ import (
 // shared is what callbacks read of a switch's port that another thread steps.
 type shared struct{ queue, sent atomic.Uint64 }
 
-// Publish makes Queue and Sent tell in callbacks what was last seen on the
+// Publish makes Queue and Sent return in callbacks what was last seen on the
 // threads of the switches, which look once in each period: where one thread
 // steps everything they say what is, and Publish does nothing. It is for use
 // before the first Run.

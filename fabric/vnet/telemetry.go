@@ -33,7 +33,7 @@ func (n *Network) rateTable() *inband.RateTable {
 // switchID is the identifier under which a switch stamps.
 func switchID(s int) uint32 { return uint32(s + 1) }
 
-// Telemetry counts the frames with telemetry that switches let out, by what
+// Telemetry counts the frames with telemetry that switches sent, by what
 // became of their record.
 func (n *Network) Telemetry() (by [inband.NumOutcomes]uint64) {
 	for _, sw := range n.Switches {

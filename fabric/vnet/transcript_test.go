@@ -26,7 +26,7 @@ import (
 // says how to read and write one; -rewrite writes the answers anew.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
-		s := &story{}
+		s := &transcript{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.out.Reset()
 			if err := s.do(d); err != nil {
@@ -42,11 +42,11 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-type story struct {
+type transcript struct {
 	net   *vnet.Network
 	out   strings.Builder
 	lose  []loss
-	every frame.Time // 0: packets are told; else windows, so often
+	every frame.Time // 0: packets are written; else windows, so often
 	next  map[string]frame.Time
 }
 
@@ -57,7 +57,7 @@ type loss struct {
 	times int
 }
 
-func (s *story) do(d *datadriven.TestData) error {
+func (s *transcript) do(d *datadriven.TestData) error {
 	words := strings.Fields(d.Input)
 	switch d.Cmd {
 	case "network":
@@ -94,7 +94,7 @@ func (s *story) do(d *datadriven.TestData) error {
 }
 
 // build makes a network of so many hosts at one switch.
-func (s *story) build(d *datadriven.TestData) error {
+func (s *transcript) build(d *datadriven.TestData) error {
 	opt := map[string]string{"hosts": "2", "rate": "10Gbps", "delay": "1us", "recovery": "go-back-n", "cc": "", "telemetry": "none", "windows": "0s"}
 	for _, a := range d.CmdArgs {
 		if _, known := opt[a.Key]; !known || len(a.Vals) != 1 {
@@ -111,7 +111,7 @@ func (s *story) build(d *datadriven.TestData) error {
 		return err
 	}
 	class := fabric.Class{Rate: rate, Delay: units.Duration(delay)}
-	spec := fabric.Spec{Name: "story", Generate: "star(" + opt["hosts"] + ")", Classes: map[string]fabric.Class{fabric.ClassHost: class, fabric.ClassFabric: class}}
+	spec := fabric.Spec{Name: "transcript", Generate: "star(" + opt["hosts"] + ")", Classes: map[string]fabric.Class{fabric.ClassHost: class, fabric.ClassFabric: class}}
 	topo, err := spec.Build()
 	if err != nil {
 		return err
@@ -157,33 +157,35 @@ func (s *story) build(d *datadriven.TestData) error {
 	return nil
 }
 
-func (s *story) say(at frame.Time, line string) { fmt.Fprintf(&s.out, "%s %s\n", instant(at), line) }
+func (s *transcript) say(at frame.Time, line string) {
+	fmt.Fprintf(&s.out, "%s %s\n", instant(at), line)
+}
 
 func instant(t frame.Time) string { return fmt.Sprintf("%.3fus", float64(t)/1000) }
 
-// told is an engine that says what hosts send and what becomes of it.
+// narrator is an engine that writes down what hosts send and what becomes of it.
 type narrator struct {
 	vnet.Engine
-	s    *story
+	s    *transcript
 	topo *fabric.Topology
 }
 
-type toldNode struct {
+type narratedNode struct {
 	frame.Stepper
-	s    *story
+	s    *transcript
 	name string
 	pool *frame.Pool
 }
 
 func (e *narrator) AddNode(node int, n frame.Stepper, after func(frame.Time)) int {
 	if e.topo.Nodes[node].Kind == fabric.Host {
-		n = &toldNode{n, e.s, e.topo.Nodes[node].Name, e.Engine.Pool(node)}
+		n = &narratedNode{n, e.s, e.topo.Nodes[node].Name, e.Engine.Pool(node)}
 	}
 	return e.Engine.AddNode(node, n, after)
 }
 
 // Transmit reports what leaves, and takes out what the network loses.
-func (n *toldNode) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
+func (n *narratedNode) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	k := n.Stepper.Transmit(now, port, out)
 	kept := out[:0]
 	for _, r := range out[:k] {
@@ -213,7 +215,7 @@ func segment(b []byte, bytes int) string {
 	return w
 }
 
-func (n *toldNode) lost(b []byte, m *frame.Meta) bool {
+func (n *narratedNode) lost(b []byte, m *frame.Meta) bool {
 	p := wt.ParseHead(b, int(m.Wire))
 	if p.Flags&frame.HasRoCE == 0 {
 		return false
@@ -229,7 +231,7 @@ func (n *toldNode) lost(b []byte, m *frame.Meta) bool {
 }
 
 // Receive reports windows, once in a while.
-func (n *toldNode) Receive(now frame.Time, port uint16, v []frame.Ref) {
+func (n *narratedNode) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	n.Stepper.Receive(now, port, v)
 	nic, ok := n.Stepper.(*hostnic.NIC)
 	if !ok || n.s.every == 0 || now < n.s.next[n.name] {

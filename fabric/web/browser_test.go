@@ -97,7 +97,7 @@ func TestPageShowsARun(t *testing.T) {
 		p.Screenshot(t, "serve-"+shot.name+".png")
 
 		// A port, by its link: the direction towards h1 is the wider one to its
-		// right; where exactly a line is, its own geometry tells.
+		// right; where exactly a line is, its own geometry shows.
 		var at struct{ X, Y float64 }
 		p.Eval(`(() => { const hit = [...document.querySelectorAll("path.hit")].find((h) => h.end.peer && h.end.node === 16 && h.end.peer.node === 0);
 			const q = hit.getPointAtLength(hit.getTotalLength() / 2).matrixTransform(hit.getScreenCTM()); return {X: q.x, Y: q.y}; })()`, &at)

@@ -81,7 +81,7 @@ func whole(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// answer keeps what is answered, so that who takes it slowly keeps nobody waiting.
+// answer keeps what is answered, so that a slow reader keeps no other waiting.
 type answer struct {
 	header http.Header
 	code   int

@@ -87,7 +87,7 @@ func (p *Poisson) checkRacks() error {
 			ok = ok || p.cfg.Rack[d] != p.cfg.Rack[s]
 		}
 		if !ok {
-			return fmt.Errorf("every receiver is in the rack of host %d; there is nobody in another one", s)
+			return fmt.Errorf("every receiver is in the rack of host %d; there is no host in another one", s)
 		}
 	}
 	return nil
@@ -142,7 +142,7 @@ func (p *Poisson) conn() int32 {
 	return -1
 }
 
-// Done implements Source: open-loop traffic waits for nobody, but what has
+// Done implements Source: open-loop traffic does not wait, but what has
 // arrived may be answered.
 func (p *Poisson) Done(now frame.Time, f *Flow) {
 	if p.cfg.Response > 0 && f.Step == 0 {

@@ -25,7 +25,7 @@ type Flow struct {
 	// Retrieval is the number, from 1 on, of the request with its answer that
 	// the message is a part of; 0: the message is a flow of its own. Answer is
 	// the bytes of the answer, which count as those of the whole, and Final
-	// tells the answer itself.
+	// returns the answer itself.
 	Retrieval uint32
 	Answer    uint64
 	Final     bool
@@ -36,7 +36,7 @@ type Flow struct {
 func (f *Flow) Opens() bool { return f.Retrieval != 0 && f.Step <= accepting }
 
 // Source is a stream of flows. A source whose flows wait for others to end
-// learns of that by Done.
+// is informed by Done.
 type Source interface {
 	// Peek returns when the next flow starts, frame.Never if none is known
 	// before the next Done.
@@ -147,7 +147,7 @@ func shuffle(r *frame.Rand, v []int32) {
 // host is paired with itself. Hosts of to repeat only where from has more.
 func derangement(r *frame.Rand, from, to []int32) ([]int32, error) {
 	if len(to) == 1 && len(from) >= 1 && from[0] == to[0] && len(from) == 1 {
-		return nil, fmt.Errorf("host %d has nobody but itself to send to", from[0])
+		return nil, fmt.Errorf("host %d has no other host to send to", from[0])
 	}
 	var dst []int32
 	for len(dst) < len(from) {
@@ -160,16 +160,16 @@ func derangement(r *frame.Rand, from, to []int32) ([]int32, error) {
 		if dst[i] != from[i] {
 			continue
 		}
-		// A swap with any place that keeps both apart mends it.
-		start, mended := int(r.Uint32n(uint32(len(from)))), false
+		// A swap with any place that keeps both apart resolves it.
+		start, resolved := int(r.Uint32n(uint32(len(from)))), false
 		for k := range from {
 			j := (start + k) % len(from)
 			if dst[j] != from[i] && dst[i] != from[j] {
-				dst[i], dst[j], mended = dst[j], dst[i], true
+				dst[i], dst[j], resolved = dst[j], dst[i], true
 				break
 			}
 		}
-		if !mended {
+		if !resolved {
 			return nil, fmt.Errorf("host %d cannot be paired with another one", from[i])
 		}
 	}
@@ -185,7 +185,7 @@ func other(r *frame.Rand, v []int32, h int32) int32 {
 	}
 }
 
-// checkPair says whether every host of from has somebody in to.
+// checkPair says whether every host of from has another one in to.
 func checkPair(from, to []int32) error {
 	switch {
 	case len(from) == 0:

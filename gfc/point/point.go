@@ -111,7 +111,7 @@ func divide(cfg *vswitch.Config, _ *vswitch.PortConfig, b *buffer.PortConfig) {
 	}
 }
 
-// flowControl has both ends of a link tell stages.
+// flowControl has both ends of a link send stages.
 func flowControl(cfg *vswitch.Config, f *pfc.Config) {
 	if c, on := of(cfg); on {
 		f.Stages = c.Stages

@@ -61,8 +61,8 @@ func TestSection(t *testing.T) {
 	}
 }
 
-// stageTo returns the last stage of class 3 that a port notifies its neighbour, and
-// whether it tells one.
+// stageTo returns the last stage of class 3 that a port sends to its neighbour, and
+// whether it sends one.
 func stageTo(r *st.Rig, port uint16) (stage uint16, sent bool) {
 	for _, b := range r.Out(port) {
 		if c := wire.MACControl(b); wire.Ethernet(b).EtherType() == wire.EtherTypeMACControl && c.Opcode() == wire.OpPFC {
@@ -79,7 +79,7 @@ func frames(n int) (v [][]byte) {
 	return v
 }
 
-// A port that holds more tells higher stages, the last when it is full, and none
+// A port that holds more sends higher stages, the last when it is full, and none
 // when it is empty. A switch that is asked to pause instead, while its neighbour is
 // slowed, pauses it, and the other way round.
 func TestStagesFollowTheBuffer(t *testing.T) {
@@ -88,14 +88,14 @@ func TestStagesFollowTheBuffer(t *testing.T) {
 	r := st.New(t, cfg)
 	r.In(0, frames(9)...)
 	if stage, sent := stageTo(r, 0); sent {
-		t.Fatalf("below the first threshold stage %d is told", stage)
+		t.Fatalf("below the first threshold stage %d is sent", stage)
 	}
 	before := uint16(0)
 	for range 4 {
 		r.In(0, frames(16)...)
 		stage, sent := stageTo(r, 0)
 		if !sent || stage <= before || stage > 15 {
-			t.Fatalf("stage %d (told: %v) after stage %d, of a buffer that fills", stage, sent, before)
+			t.Fatalf("stage %d (sent: %v) after stage %d, of a buffer that fills", stage, sent, before)
 		}
 		before = stage
 	}
@@ -103,18 +103,18 @@ func TestStagesFollowTheBuffer(t *testing.T) {
 	pausing.Options = nil
 	r.Apply(&pausing)
 	if quanta, sent := stageTo(r, 0); !sent || quanta != pfc.DefaultQuanta {
-		t.Fatalf("without stages a time of %d is told (%v), want a pause", quanta, sent)
+		t.Fatalf("without stages a time of %d is sent (%v), want a pause", quanta, sent)
 	}
 	r.Apply(cfg)
 	if stage, sent := stageTo(r, 0); !sent || stage != before {
-		t.Fatalf("stage %d is told (%v) once there are stages again, want %d", stage, sent, before)
+		t.Fatalf("stage %d is sent (%v) once there are stages again, want %d", stage, sent, before)
 	}
 	for range 100 {
 		r.Advance(300)
 		r.Out(1)
 	}
 	if stage, sent := stageTo(r, 0); !sent || stage != 0 {
-		t.Errorf("stage %d is told (%v) when all has left, want 0", stage, sent)
+		t.Errorf("stage %d is sent (%v) when all has left, want 0", stage, sent)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestLastStageWhereFramesRunOut(t *testing.T) {
 	}{{cfg, 15}, {&pausing, pfc.DefaultQuanta}, {cfg, 15}} {
 		r.Apply(c.cfg)
 		if got, sent := stageTo(r, 0); !sent || got != c.want {
-			t.Fatalf("%d is told (%v), want %d", got, sent, c.want)
+			t.Fatalf("%d is sent (%v), want %d", got, sent, c.want)
 		}
 	}
 }

@@ -306,7 +306,7 @@ func TestProbe(t *testing.T) {
 }
 
 // An end that goes away is noticed by the other, whichever it is.
-func TestSilence(t *testing.T) {
+func TestPeerOfATransferGone(t *testing.T) {
 	for gone := range 2 {
 		p := newPair(t, nil)
 		p.serve(0)

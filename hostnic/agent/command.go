@@ -58,7 +58,7 @@ type Configure struct {
 // into the record.
 type TakeReports struct {
 	// Taken is called for each report, with the feature and the report's body, which is
-	// good until it returns. nil: nobody wants them.
+	// good until it returns. nil: they are not wanted.
 	Taken func(feature string, body []byte)
 }
 

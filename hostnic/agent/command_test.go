@@ -66,7 +66,7 @@ func FuzzDecodeChange(f *testing.F) {
 	})
 }
 
-// Two pairs of hosts, one told by the commands and the other by what their
+// Two pairs of hosts, one driven by the commands and the other by what their
 // encodings are decoded to, send the same frames at the same instants.
 func TestCommandsAreCarriedOut(t *testing.T) {
 	sent := func(decoded bool) (seen []byte, p *pair) {

@@ -67,7 +67,7 @@ type Listener struct {
 	waiting int
 }
 
-var errHungUp = errors.New("the other end knows nothing of the connection any more: it was started again, or took this host for dead")
+var errHungUp = errors.New("the other end has closed the connection: it was started again, or found this host unreachable")
 
 // Size returns how many bytes are offered.
 func (l *Listener) Size() uint64 { return max(uint64(len(l.Region)), l.Bytes) }

@@ -97,14 +97,14 @@ func TestConn(t *testing.T) {
 			// It lives on though nobody says anything.
 			p.run(200*frame.Second, func() bool { return false })
 			if c.State != Running || d.State != Running {
-				t.Fatalf("after silence the ends are %v and %v: %v, %v", c.State, d.State, c.Err, d.Err)
+				t.Fatalf("after the idle time the ends are %v and %v: %v, %v", c.State, d.State, c.Err, d.Err)
 			}
 			ends := []*Conn{c, d}
 			p.a[hangs].Hangup(p.now, ends[hangs])
 			if ends[hangs].State != Ended {
 				t.Error("it has not ended at once")
 			}
-			p.until("the other end to learn of it", 20*frame.Second, func() bool { return c.State == Ended && d.State == Ended })
+			p.until("the other end to end", 20*frame.Second, func() bool { return c.State == Ended && d.State == Ended })
 			p.until("nothing to be left", 30*frame.Second, func() bool { return p.a[0].Parting() == 0 })
 			p.lose = nil
 			p.idle()
@@ -112,9 +112,9 @@ func TestConn(t *testing.T) {
 	}
 }
 
-// The other end goes away without a word: both ends notice, also the one that
+// The other end disappears without a message: both ends notice, also the one that
 // only listens. One that was started again says so.
-func TestConnSilence(t *testing.T) {
+func TestPeerOfAConnectionGone(t *testing.T) {
 	p := newPair(t, nil)
 	p.listen(0)
 	c := p.conn()

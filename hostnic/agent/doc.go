@@ -26,7 +26,7 @@
 //	Close      ->
 //	           <-      Closed     what was received, and whether it was right
 //
-// The active end repeats what is not answered. The passive end remembers the
+// The active end repeats what is not answered. The passive end keeps the
 // exchange by address and the active end's 64-bit number, so an answer that
 // was lost is given again. There is no third step: data of the active end says
 // that Accept arrived. A datagram is 88 bytes, big-endian:

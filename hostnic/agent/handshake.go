@@ -33,7 +33,7 @@ type opening struct {
 	cap      uint32
 	size     uint64
 	verbs    *hostnic.VerbsConfig
-	hint     string // what to look at where nobody answers
+	hint     string // what to look at where there is no answer
 }
 
 const (

@@ -201,9 +201,9 @@ func TestKeysOfSessions(t *testing.T) {
 	p.idle()
 }
 
-// A peer that is asked for a queue pair, and so is told numbers, computes from them
-// neither the seed of the one who asked nor what that tells others.
-func TestNumbersTellNoSecrets(t *testing.T) {
+// A peer that is asked for a queue pair, and so gets numbers, computes from them
+// neither the seed of the one who asked nor what that sends to others.
+func TestNumbersRevealNoSecrets(t *testing.T) {
 	p := newPair(t, nil)
 	p.serve(0)
 	var seen []uint64
@@ -232,7 +232,7 @@ func TestNumbersTellNoSecrets(t *testing.T) {
 			seed := unshift(z, 30, false) - 0x9e3779b97f4a7c15
 			forger := Agent{secret: hostnic.NewSecret("cookies of the connection manager", seed)}
 			if seed == victim.cfg.NIC.Seed || forger.cookie(now, other, 7) == victim.cookie(now, other, 7) {
-				t.Fatalf("the number %#x of a request tells the seed %#x, and with it all cookies, keys and ports", id, seed)
+				t.Fatalf("the number %#x of a request reveals the seed %#x, and with it all cookies, keys and ports", id, seed)
 			}
 		}
 	}
@@ -264,7 +264,7 @@ func unshift(x uint64, n int, left bool) uint64 {
 
 // Both ends know which port the other one's frames come from: those from another one
 // are none of the queue pair, whatever their numbers.
-func TestPortsAreTold(t *testing.T) {
+func TestPortsAreExchanged(t *testing.T) {
 	p := newPair(t, nil)
 	p.serve(1 << 20)
 	tr := transfer(p, 50_000, 20)

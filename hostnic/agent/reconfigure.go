@@ -28,7 +28,7 @@ func (a *Agent) Reconfigure(now frame.Time, cfg *Config) error {
 // Shutdown on.
 var ErrClosing = errors.New("this host is being taken down")
 
-// Shutdown gives up all transfers and ends all sessions, and begins no others:
+// Shutdown aborts all transfers and ends all sessions, and begins no others:
 // the host is about to be taken down. The other ends get one Close each.
 func (a *Agent) Shutdown(now frame.Time) {
 	a.closing, a.serving = true, nil
@@ -46,7 +46,7 @@ func (a *Agent) Shutdown(now frame.Time) {
 	a.sessions = nil
 }
 
-// retire gives regions back that nobody is connected to any more.
+// retire frees regions without connections.
 func (a *Agent) retire() {
 	a.retired = slices.DeleteFunc(a.retired, func(r *Region) bool {
 		for _, s := range a.sessions {

@@ -51,13 +51,13 @@ type session struct {
 }
 
 const (
-	// A session whose other end is silent for so long is closed.
+	// A session without a message of its other end for so long is closed.
 	sessionIdle = 60 * frame.Second
 	// One that nothing was ever received on: its active end has given up too,
 	// or a forged Request opened it.
 	sessionUnused = stall
 	sessionLook   = frame.Second
-	// A session is remembered after its end, to answer Close again.
+	// A session is kept after its end, to answer Close again.
 	sessionAfter = 10 * frame.Second
 	// checkAtOnce is how much of the region is compared in one step.
 	checkAtOnce = 256 << 10
@@ -312,7 +312,7 @@ func (a *Agent) endSession(now frame.Time, s *session) {
 
 // release closes the queue pair of a transfer or a session.
 func (a *Agent) release(now frame.Time, qpn uint32) {
-	a.slots[qpn&(maxQPs-1)] = slot{} // what is flushed is nobody's
+	a.slots[qpn&(maxQPs-1)] = slot{} // what is flushed is no session's
 	// It is open: nobody else closes it.
 	_ = a.nic.CloseQP(now, qpn)
 }
@@ -334,7 +334,7 @@ func (a *Agent) stepSession(now frame.Time, s *session) {
 			s.seen, s.since = f, now
 		}
 	}
-	if silent := now - s.since; silent >= sessionIdle || s.seen == 0 && silent >= sessionUnused {
+	if idle := now - s.since; idle >= sessionIdle || s.seen == 0 && idle >= sessionUnused {
 		a.endSession(now, s)
 	}
 }

@@ -188,7 +188,7 @@ func (a *Agent) transferAnswered(now frame.Time, t *Transfer, m *message) {
 	}
 }
 
-// run posts what may be posted, and sees whether the other end is alive.
+// run posts what may be posted, and checks that the other end answers.
 func (a *Agent) run(now frame.Time, t *Transfer) {
 	t.due = now + look
 	for t.Posted < t.Count && t.Posted-len(t.Samples) < t.Depth {

@@ -53,7 +53,7 @@ type Bump struct {
 	count Counts
 }
 
-// New returns a bump that has heard of nobody.
+// New returns a bump without peers.
 func New(cfg *Config, pool *frame.Pool) (*Bump, error) {
 	c, err := cfg.prepared()
 	if err != nil {

@@ -171,7 +171,7 @@ func (b *Bump) asksToOpen(now frame.Time, i int, k *key, at ends, m *message) {
 		switch c := &b.channels[id]; {
 		case !c.active && c.id == m.id: // our answer was lost
 		case c.active && c.state == opening && at.local.Less(at.remote):
-			return // ours stays: the other end gives up its own
+			return // ours stays: the other end closes its own
 		default:
 			b.dropChannel(now, id)
 			id = -1
@@ -354,7 +354,7 @@ func (b *Bump) askAgainAbout(now frame.Time, id int) {
 		b.dropChannel(now, id)
 	case c.tries < closeTries:
 		b.askToClose(now, id)
-	default: // nobody is there
+	default: // the peer is gone
 		b.dropChannel(now, id)
 	}
 }
@@ -367,7 +367,7 @@ func (b *Bump) askToClose(now frame.Time, id int) {
 	b.wakeBy(c.due)
 }
 
-// lookAt closes a channel that is idle, and gives up one that is stuck.
+// lookAt closes a channel that is idle, and one that is stuck.
 func (b *Bump) lookAt(now frame.Time, id int) {
 	c := &b.channels[id]
 	v, err := b.nic.QP(c.qpn)

@@ -35,7 +35,7 @@
 // its incarnation known, so that datagrams of an earlier one that come late do
 // nothing. With a new incarnation all channels of the old one are dropped. Each peer
 // gets another incarnation of the same start: who knows that which it got
-// itself cannot speak in the name of another peer.
+// itself cannot send in the name of another peer.
 //
 //	opener                        other end
 //	Open       ->                 tuple, queue pair, first PSN, formats

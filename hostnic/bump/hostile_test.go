@@ -275,13 +275,13 @@ func FuzzChannel(f *testing.F) {
 	})
 }
 
-// A peer that uses another one's address, and knows what both told it, ends none of
-// the channels between those two, and opens none: it was told other incarnations.
-func TestPeersAreToldApart(t *testing.T) {
+// A peer that uses another one's address, and knows what both sent to it, ends none of
+// the channels between those two, and opens none: it was sent other incarnations.
+func TestPeersAreDistinguished(t *testing.T) {
 	g := newRig(t, nil)
 	g.meet(udp(1<<32, 8))
 	ours, at := g.b[0], g.b[0].peers[0].ends
-	stranger := netip.MustParseAddr("10.0.0.99")
+	third := netip.MustParseAddr("10.0.0.99")
 	id := -1
 	for i := range ours.channels {
 		if ours.channels[i].state == opened {
@@ -292,7 +292,7 @@ func TestPeersAreToldApart(t *testing.T) {
 		t.Fatal("there is no channel")
 	}
 	c, before := ours.channels[id], ours.count
-	m := message{from: g.b[1].incarnation(stranger), to: ours.incarnation(stranger), qpn: 0x123, peer: c.remote, packet: uint32(c.packet), cap: 64, cc: c.rule.CC, host: c.key.host,
+	m := message{from: g.b[1].incarnation(third), to: ours.incarnation(third), qpn: 0x123, peer: c.remote, packet: uint32(c.packet), cap: 64, cc: c.rule.CC, host: c.key.host,
 		proto: c.key.proto, lport: uint16(c.key.ports), rport: uint16(c.key.ports >> 16), port: ours.nic.SourcePort(c.qpn)}
 	for _, m.kind = range []kind{open, reset, closing} {
 		if m.peer = c.remote; m.kind == closing {
@@ -300,7 +300,7 @@ func TestPeersAreToldApart(t *testing.T) {
 		}
 		ours.takeMessage(g.now, 0, &c.key, at, &m)
 	}
-	// Who is told the right ones and does not see the frames knows neither the
+	// Who gets the right ones and does not see the frames knows neither the
 	// channel's number nor its port.
 	m.from, m.to, m.kind, m.peer, m.port = ours.peers[0].incarnation, ours.incarnation(at.remote), reset, c.remote, m.port^1
 	ours.takeMessage(g.now, 0, &c.key, at, &m)

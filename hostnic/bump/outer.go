@@ -98,7 +98,7 @@ func (k *key) brings(p []byte) bool {
 	return of.l0 == k.l0 && of.l1 == k.l1 && of.r0 == k.r0 && of.r1 == k.r1
 }
 
-// isUnreachable reports whether a packet says that nobody listens at a port
+// isUnreachable reports whether a packet is an error of an unreachable port
 // (RFC 792, RFC 4443 section 3.1), with enough of what was sent there.
 func isUnreachable(m *frame.Meta, p []byte) bool {
 	if m.Flags&(frame.HasTunnel|frame.HasICMP) != frame.HasICMP {
@@ -113,9 +113,9 @@ func isUnreachable(m *frame.Meta, p []byte) bool {
 
 // unreachable looks at what an ICMP error quotes. It reports whether that was a
 // datagram of a bump, which the kernel of a host without one answers so: ours,
-// or with sent one that our kernel answers. What channels carried is met by
+// or with sent one that our kernel answers. What channels carried is checked by
 // such an error where a bump was taken away. Anybody can send such errors: they are
-// believed that quote what only who got the datagram, or the frame, can know.
+// accepted that quote what only who got the datagram, or the frame, can know.
 func (b *Bump) unreachable(now frame.Time, m *frame.Meta, p []byte, sent bool) bool {
 	quoted := p[int(m.L4)+wire.ICMPLen:]
 	v6 := m.Flags&frame.HasIPv6 != 0

@@ -117,7 +117,7 @@ func TestPartialChecksums(t *testing.T) {
 	}
 }
 
-// What is too long for its channel: the kernel is told as by a router (RFC
+// What is too long for its channel: the kernel is notified as by a router (RFC
 // 1191, RFC 8201); what may be cut passes untouched.
 func TestTooLong(t *testing.T) {
 	for _, v := range []struct {
@@ -225,7 +225,7 @@ func TestAbsent(t *testing.T) {
 		g.send(0, arp(0))
 		p := packet{to: 1, v6: v6, proto: wire.ProtoTCP, sport: 7, dport: 8, flags: wire.TCPAck, body: []byte("as it is")}
 		questions, others := 0, [][]byte(nil)
-		g.deaf = func(b []byte) {
+		g.bare = func(b []byte) {
 			if l4 := wire.EthernetLen + wire.IPv4Len; !v6 && b[23] == wire.ProtoUDP && be.Uint16(b[l4+2:]) == Port || v6 && b[20] == wire.ProtoUDP {
 				questions++
 				g.link[0] = append(g.link[0], flight{g.now + g.delay, g.pool.New(portUnreachable(b, v6))})
@@ -264,12 +264,12 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// A host that says nothing at all is asked a few times.
-func TestSilent(t *testing.T) {
+// A host that does not answer is asked a few times.
+func TestNoAnswer(t *testing.T) {
 	g := newRig(t, nil)
 	g.send(0, arp(0))
 	questions := 0
-	g.deaf = func(b []byte) {
+	g.bare = func(b []byte) {
 		if b[23] == wire.ProtoUDP && be.Uint16(b[36:]) == Port {
 			questions++
 		}
@@ -290,7 +290,7 @@ func TestTakenAway(t *testing.T) {
 		g := newRig(t, func(int) Config { return config(t, transport.GoBackN) })
 		g.meet(udp(0, 8))
 		arrived := 0
-		g.deaf = func(b []byte) {
+		g.bare = func(b []byte) {
 			if b[23] != wire.ProtoUDP {
 				return
 			}

@@ -7,7 +7,7 @@ import (
 	"gswitch/wire"
 )
 
-// peer is a host that ours talks to.
+// peer is a host that ours exchanges frames with.
 type peer struct {
 	key         key // the remote address alone
 	state       peerState
@@ -33,7 +33,7 @@ const (
 func (s peerState) String() string { return [...]string{"asked", "known", "absent"}[s%3] }
 
 const (
-	MaxPeers   = 1024 // hosts that a bump talks to
+	MaxPeers   = 1024 // hosts that a bump has channels or requests with
 	askAgain   = 250 * frame.Millisecond
 	askTries   = 4
 	asksItself = askTries + 1 // of a peer that asked: it is not asked, but answered
@@ -169,7 +169,7 @@ func (b *Bump) adopt(now frame.Time, i int, incarnation uint64, at ends) {
 	p.refused, p.last = 0, now
 }
 
-// advancePeers asks again, and gives up.
+// advancePeers repeats requests, and ends those without an answer.
 func (b *Bump) advancePeers(now frame.Time) {
 	for i := range b.peers {
 		p := &b.peers[i]

@@ -39,8 +39,8 @@ type rig struct {
 	// how much later each.
 	fault func(from int, b []byte) []frame.Time
 	got   [2][][]byte
-	// deaf, if set, is a host without a bump: what the link brings it.
-	deaf func(b []byte)
+	// bare, if set, is a host without a bump: what the link brings it.
+	bare func(b []byte)
 }
 
 func mac(i int) wire.MAC { return wire.MAC{2, 0, 0, 0, 1, byte(i + 1)} }
@@ -138,9 +138,9 @@ func (g *rig) arrive(i int) {
 		v = append(v, f.r)
 	}
 	g.link[i] = keep
-	if g.deaf != nil && i == 1 {
+	if g.bare != nil && i == 1 {
 		for _, r := range v {
-			g.deaf(g.pool.Bytes(r))
+			g.bare(g.pool.Bytes(r))
 			g.pool.Free(r)
 		}
 		return

@@ -84,7 +84,7 @@ type Peer struct {
 	Channels int
 }
 
-// Peers appends the hosts that were talked to.
+// Peers appends the hosts that packets were sent to.
 func (b *Bump) Peers(out []Peer) []Peer {
 	for i := range b.peers {
 		p := &b.peers[i]

@@ -9,7 +9,7 @@ import (
 	"gswitch/wire"
 )
 
-// The edge of a telemetry domain: ports to hosts that know nothing of it. A
+// The edge of a telemetry domain: ports to hosts without it. A
 // source port puts an empty header into data frames that arrive, this switch
 // and the ones behind it fill it, and a sink port takes it out again.
 

@@ -47,7 +47,7 @@ func rocePacket(op uint8, payload int, ip wt.Layer) []byte {
 	return build(b[len(b)-wire.ICRCLen:]) // the UDP checksum covers it
 }
 
-// A frame of a host that knows nothing of telemetry crosses three switches and
+// A frame of a host without telemetry crosses three switches and
 // arrives as it left, bit by bit; what the sink took out reports of all three.
 func TestSourceToSink(t *testing.T) {
 	ip4, ip6 := wt.IPv4("10.0.0.1", "10.0.0.2"), wt.IPv6("fd00::1", "fd00::2")

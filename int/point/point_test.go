@@ -94,7 +94,7 @@ func TestTelemetryThroughChains(t *testing.T) {
 }
 
 // Depth, bytes and instants of a queue that drains, frame by frame.
-func TestTelemetryTellsQueueAndTime(t *testing.T) {
+func TestTelemetryHasQueueAndTime(t *testing.T) {
 	codec := inband.NewCodec(inband.INTMD, nil)
 	for _, c := range []struct {
 		name  string

@@ -15,7 +15,7 @@ const (
 	numOutcomes
 )
 
-// Why neighbours are forgotten that did not take leave.
+// Why neighbours are removed without a shutdown frame.
 const (
 	withTime = iota
 	withLink
@@ -33,9 +33,9 @@ var counters = []feature.Counter{
 	{Name: "lldp_neighbors", Help: "Neighbours that are known.", Gauge: true},
 	{Name: "lldp_sent_total", Help: "LLDP frames that were sent."},
 	{Name: "lldp_unsent_total", Help: "LLDP frames that were not sent, for want of memory."},
-	{Name: "lldp_received_total", Help: "LLDP frames that came, by what they were: of a new neighbour, of one that is known, of one that takes leave, malformed, of one for whom there is no place, or more than are read in a second.",
+	{Name: "lldp_received_total", Help: "LLDP frames that came, by what they were: of a new neighbour, of one that is known, of one that shuts down, malformed, of one for whom there is no place, or more than are read in a second.",
 		Labels: []string{"outcome"}, Values: []string{"new", "refreshed", "leaving", "malformed", "too-many", "over-rate"}},
-	{Name: "lldp_forgotten_total", Help: "Neighbours that were forgotten, as their time was over or the link was lost.",
+	{Name: "lldp_forgotten_total", Help: "Neighbours that were removed, as their time was over or the link was lost.",
 		Labels: []string{"reason"}, Values: []string{"ttl", "link"}},
 	{Name: "lldp_ttl_seconds", Help: "For how long a neighbour is still known, with what it reports of itself.", Gauge: true,
 		Labels: []string{"system", "remote_port", "remote_description", "chassis", "address", "capabilities", "description"}},

@@ -8,7 +8,7 @@ import (
 	"gswitch/wire"
 )
 
-// neighbor is who was heard at a port: a chassis with one of its ports (IEEE 802.1AB
+// neighbor is a neighbour of a port: a chassis with one of its ports (IEEE 802.1AB
 // clause 8.2.1, MSAP identifier).
 type neighbor struct {
 	key     string
@@ -63,14 +63,14 @@ func (p *port) receive(now frame.Time, b []byte) outcome {
 	return found
 }
 
-// take remembers what a neighbour reports of itself.
+// take keeps what a neighbour advertises.
 func (n *neighbor) take(now frame.Time, u *lldp.Unit) {
 	n.expires = now + frame.Time(u.TTL)*frame.Second
 	n.labels = []string{lldp.Text(u.Name), lldp.PortText(u.Port), lldp.Text(u.PortDescription), lldp.ChassisText(u.Chassis),
 		lldp.AddressText(u.Management), u.Enabled.String(), lldp.Text(u.Description)}
 }
 
-// age forgets who has not been heard for as long as it said.
+// age removes neighbours whose TTL has run out.
 func (p *port) age(now frame.Time) {
 	before := len(p.neighbors)
 	p.neighbors = slices.DeleteFunc(p.neighbors, func(n neighbor) bool { return n.expires <= now })

@@ -1,5 +1,5 @@
-// Package point has the ports of a switch tell their neighbours who they are, and
-// keeps what the neighbours tell (package lldp). Importing it registers the feature.
+// Package point has the ports of a switch advertise it to their neighbours, and
+// keeps what the neighbours advertise (package lldp). Importing it registers the feature.
 package point
 
 import (
@@ -49,7 +49,7 @@ func newAgent(n *vswitch.Node) vswitch.Instance {
 	return vswitch.Instance{State: a, Port: a.adopt, Dismiss: a.dismiss, LinkLocal: a.linkLocal, Advance: a.advance, Read: a.read}
 }
 
-// adopt brings a port in line with the configuration: what changes is told at once.
+// adopt brings a port in line with the configuration: a change is advertised at once.
 func (a *agent) adopt(now frame.Time, at uint16, c *vswitch.PortConfig) vswitch.Stages {
 	for len(a.ports) <= int(at) {
 		a.ports = append(a.ports, port{})
@@ -103,7 +103,7 @@ func (a *agent) advance(now frame.Time) frame.Time {
 	return a.next
 }
 
-// tick forgets neighbours that are gone, and sends what is due.
+// tick removes neighbours that are gone, and sends what is due.
 func (a *agent) tick(now frame.Time, at uint16, p *port) {
 	p.room = maxFrames
 	if !a.node.LinkUp(at) {
@@ -138,7 +138,7 @@ func (a *agent) send(at uint16, b []byte) bool {
 	return a.node.SendLinkLocal(at, r)
 }
 
-// telling is the frame by which a port says who it is.
+// advertisement is the frame by which a port says who it is.
 func advertisement(cfg *vswitch.Config, c *vswitch.PortConfig, o *Options) []byte {
 	name := o.System
 	if name == "" {
@@ -150,7 +150,7 @@ func advertisement(cfg *vswitch.Config, c *vswitch.PortConfig, o *Options) []byt
 	return encode(&u)
 }
 
-// leaving is the frame that takes back what another one told (IEEE 802.1AB clause
+// goodbye is the frame that withdraws an advertisement (IEEE 802.1AB clause
 // 9.1.2: a shutdown LLDPDU).
 func goodbye(adv []byte) []byte {
 	var u lldp.Unit

@@ -58,8 +58,8 @@ func run(a, b *st.Rig, seconds int) {
 	}
 }
 
-// heard is the last counter, of who is known.
-func heard(labels ...string) string {
+// neighborValue is the last counter, of the neighbours that are known.
+func neighborValue(labels ...string) string {
 	return strings.Join(append([]string{"lldp_ttl_seconds"}, labels...), " ")
 }
 
@@ -71,9 +71,9 @@ func TestTwoSwitches(t *testing.T) {
 	right.Loopbacks = append(right.Loopbacks, netip.MustParseAddr("192.0.2.1"))
 	a, b := st.New(t, left), st.New(t, right)
 	run(a, b, 10)
-	ofRight := heard("right", "a", "right/a", "02:aa:00:00:00:02", "192.0.2.1", "bridge,router", "test")
+	ofRight := neighborValue("right", "a", "right/a", "02:aa:00:00:00:02", "192.0.2.1", "bridge,router", "test")
 	wantValues(t, "left", a, 1, map[string]float64{"lldp_neighbors": 1, "lldp_received_total new": 1, "lldp_received_total malformed": 0, "lldp_sent_total": 1 + fastFrames})
-	wantValues(t, "right", b, 0, map[string]float64{"lldp_neighbors": 1, heard("left", "b", "left/b", "02:aa:00:00:00:01", "02:aa:00:00:00:01", "bridge", "test"): values(b, 0)["lldp_ttl_seconds left b left/b 02:aa:00:00:00:01 02:aa:00:00:00:01 bridge test"]})
+	wantValues(t, "right", b, 0, map[string]float64{"lldp_neighbors": 1, neighborValue("left", "b", "left/b", "02:aa:00:00:00:01", "02:aa:00:00:00:01", "bridge", "test"): values(b, 0)["lldp_ttl_seconds left b left/b 02:aa:00:00:00:01 02:aa:00:00:00:01 bridge test"]})
 	if ttl := values(a, 1)[ofRight]; ttl < 110 || ttl > 121 {
 		t.Errorf("right is known for %v s, want nearly 121: %v", ttl, values(a, 1))
 	}
@@ -104,10 +104,10 @@ func TestTwoSwitches(t *testing.T) {
 	run(a, b, 2)
 	b.SetLink(0, false)
 	run(a, b, 119)
-	wantValues(t, "in silence", a, 1, map[string]float64{"lldp_neighbors": 1})
+	wantValues(t, "before the TTL has run out", a, 1, map[string]float64{"lldp_neighbors": 1})
 	wantValues(t, "without a link", b, 0, map[string]float64{"lldp_neighbors": 0, "lldp_forgotten_total link": 1})
 	run(a, b, 10)
-	wantValues(t, "after the silence", a, 1, map[string]float64{"lldp_neighbors": 0, "lldp_forgotten_total ttl": 1})
+	wantValues(t, "after the TTL", a, 1, map[string]float64{"lldp_neighbors": 0, "lldp_forgotten_total ttl": 1})
 	b.SetLink(0, true)
 	run(a, b, 2)
 	wantValues(t, "with a link again", a, 1, map[string]float64{"lldp_neighbors": 1})
@@ -134,7 +134,7 @@ func from(last byte, ttl uint16) []byte {
 	return b[:u.Encode(b)]
 }
 
-// Garbage, floods and strangers are counted, cost what they may, and leave nothing
+// Garbage, floods and unknown senders are counted, cost what they may, and leave nothing
 // else behind.
 func TestHostileNeighbours(t *testing.T) {
 	r := st.New(t, named("s", 1))

@@ -15,13 +15,13 @@ const maxText = 200
 // Options are those of a switch.
 type Options struct {
 	Interval    frame.Time // between two frames of a port
-	Hold        int        // intervals for which neighbours are to remember one
+	Hold        int        // intervals for which neighbours keep one
 	System      string     // name; "": that of the switch
 	Description string
 	Ports       []string // that take part; nil: all
 }
 
-// ttl is for how many seconds neighbours are to remember a frame (IEEE 802.1AB clause
+// ttl is for how many seconds neighbours keep what a frame says (IEEE 802.1AB clause
 // 9.2.5.22).
 func (o *Options) ttl() uint16 {
 	s := int64((o.Interval + frame.Second - 1) / frame.Second)
@@ -31,7 +31,7 @@ func (o *Options) ttl() uint16 {
 // Section is lldp in documents.
 type Section struct {
 	Interval    units.Duration `yaml:"interval" range:"1s,1h" default:"30s" doc:"Between two frames of a port."`
-	Hold        int            `yaml:"hold" range:"1,100" default:"4" doc:"Intervals for which neighbours remember a frame."`
+	Hold        int            `yaml:"hold" range:"1,100" default:"4" doc:"Intervals for which neighbours keep a frame."`
 	System      string         `yaml:"system" doc:"Name that is announced to neighbours. That of the switch if left out."`
 	Description string         `yaml:"description" default:"gswitch" doc:"Description that is announced to neighbours."`
 	Ports       []string       `yaml:"ports" doc:"Ports that announce who they are and take what neighbours announce. All if left out."`

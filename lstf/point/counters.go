@@ -7,7 +7,7 @@ var counters = []vswitch.Counter{
 	{Name: "slack_wait_seconds_total", Help: "What those waited in queues on all of their way: the slack that they used."},
 	{Name: "slack_wait_p50_seconds", Help: "Median of what packets waited on all of their way.", Gauge: true},
 	{Name: "slack_wait_p99_seconds", Help: "99th percentile of what packets waited on all of their way.", Gauge: true},
-	{Name: "slack_late_packets_total", Help: "Packets that left the network with less than no slack: they missed what they were to meet."},
+	{Name: "slack_late_packets_total", Help: "Packets that left the network with less than no slack: they were later than intended."},
 	{Name: "slack_overdue_packets_total", Help: "Those of them that were late by more than lstf.late."},
 	{Name: "slack_policed_packets_total", Help: "Packets of hosts whose slack was taken off or changed."},
 	{Name: "slack_refused_packets_total", Help: "Packets that could not be given slack: there was no room before them."},

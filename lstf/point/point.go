@@ -97,13 +97,13 @@ func newPoints(n *vswitch.Node) vswitch.Instance {
 	return vswitch.Instance{State: p, Adopt: p.adopt, Listens: p.listens, Port: p.port, Forwards: p.forwards, Departs: p.departs, Read: p.read}
 }
 
-// adopt gives up the ports that a configuration has no more.
+// adopt removes the ports that a configuration no longer has.
 func (p *points) adopt(frame.Time) {
 	p.ports = p.ports[:min(len(p.ports), len(p.node.Config().Ports))]
 }
 
 // listens brings a port in line with its options, on every worker: packets come by
-// a port to any of them, and each writes slack. What arrives it need not see.
+// a port to any of them, and each writes slack. It need not see what arrives.
 func (p *points) listens(port uint16, c *vswitch.PortConfig) bool {
 	for len(p.ports) <= int(port) {
 		p.ports = append(p.ports, nil)
@@ -136,7 +136,7 @@ func (p *points) port(_ frame.Time, port uint16, _ *vswitch.PortConfig) vswitch.
 	return vswitch.AtDeparts | vswitch.AtSheds
 }
 
-// forwards tells queues of the slack of packets, and writes it where they enter.
+// forwards gives queues the slack of packets, and writes it where they enter.
 func (p *points) forwards(_ frame.Time, v []frame.Ref) {
 	for _, r := range v {
 		m := p.arena.Meta(r)
@@ -175,7 +175,7 @@ func (p *points) at(port uint16) *point {
 	return nil
 }
 
-// enter gives a packet its slack, or sees to what a host gave it, and returns what
+// enter gives a packet its slack, or polices what a host gave it, and returns what
 // it has then, of which all is left.
 func (x *point) enter(p *points, r frame.Ref, m *frame.Meta) int64 {
 	switch h := p.slack(r, m); {

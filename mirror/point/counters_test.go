@@ -74,7 +74,7 @@ func TestInterfaceCounters(t *testing.T) {
 			}
 		}
 		if got := v[1][9]; got != uint32(frames) {
-			t.Errorf("period %d: %d frames came by port 1, %d are told", period, frames, got)
+			t.Errorf("period %d: %d frames came by port 1, %d are reported", period, frames, got)
 		}
 	}
 }

@@ -160,7 +160,7 @@ func (s *session) fill(now frame.Time) {
 }
 
 // gap is how many frames there are up to the next that is taken: uniform, so that
-// no period of the traffic is met, with the mean n (sFlow version 5, 4.2.2).
+// no period of the traffic is matched, with the mean n (sFlow version 5, 4.2.2).
 func (p *point) gap(n uint32) uint32 {
 	return 1 + uint32(p.rng.Uint64()%uint64(2*n-1))
 }

@@ -168,7 +168,7 @@ func TestPausesAndDrops(t *testing.T) {
 	if n := len(r.Out(0)); n != 1 {
 		t.Errorf("%d ICMP errors about the lost packet, want 1", n)
 	}
-	// Matched and dropped: both are told, and no error is sent about a copy.
+	// Matched and dropped: both are reported, and no error is sent about a copy.
 	r.In(0, packet(wire.TCPAck, wt.TTL(1)))
 	if n := len(r.Out(2)); n != 2 {
 		t.Errorf("%d copies of a packet that matched and was dropped, want 2", n)

@@ -65,11 +65,11 @@ func TestProbes(t *testing.T) {
 		}
 	}
 	nothing("the end", guidedBy("10.0.0.7", "10.0.0.7", own, own), "watch_ended_probes_total")
-	nothing("a stranger", guidedBy("10.66.0.1", "10.0.0.7", "10.0.1.2", own), "watch_refused_probes_total")
+	nothing("an unknown source", guidedBy("10.66.0.1", "10.0.0.7", "10.0.1.2", own), "watch_refused_probes_total")
 	f := guidedBy("10.0.0.7", "10.0.0.7", "10.0.1.2", own, own)
 	copy(f[14+20+12:], []byte{10, 66, 0, 1})
 	wire.IPv4(f[34:]).UpdateChecksum()
-	nothing("a stranger in the tunnel of another", f, "watch_refused_probes_total")
+	nothing("an unknown source in the tunnel of another", f, "watch_refused_probes_total")
 
 	f = guidedBy("10.0.0.7", "10.66.0.1", "10.0.1.2", own)
 	ip := wire.IPv4(f[14:])

@@ -20,7 +20,7 @@ const maxGroups = 4
 type Group struct {
 	VIP  netip.Addr
 	To   []netip.Addr
-	From []netip.Prefix // who may send copies there; none: everybody may
+	From []netip.Prefix // from where copies may be sent there; none: from anywhere
 }
 
 // Reshuffle is a group in documents.

@@ -85,7 +85,7 @@ func TestReshuffle(t *testing.T) {
 
 	r.In(1, foreign(t, "10.66.0.1", mirror.ERSPAN3, port80(1)))
 	if out := r.Out(2); len(out) != 0 || counted(r, "watch_refused_copies_total")["10.255.0.1"] != 1 {
-		t.Errorf("%d copies of a stranger; %v", len(out), counted(r, "watch_refused_copies_total"))
+		t.Errorf("%d copies of an unknown source; %v", len(out), counted(r, "watch_refused_copies_total"))
 	}
 	r.In(1, wt.Frame(wt.Eth(st.SelfMAC, st.HostMAC(2)), wt.IPv4("10.10.0.11", "10.255.0.1"), wt.UDP(1, 2), wt.Zeros(20)))
 	if out := r.Out(2); len(out) != 0 || counted(r, "watch_strange_copies_total")["10.255.0.1"] != 1 {

@@ -48,7 +48,7 @@ type Session struct {
 // Everflow are the parameters of its rules.
 type Everflow struct {
 	Sample *int           `yaml:"sample" range:"0,16" default:"10" doc:"One in 2^sample packets, by the identification, so that every switch takes the same; 0: none but those of the other rules."`
-	From   []netip.Prefix `yaml:"debug_from" doc:"IPv4 networks whose packets are copied for their debug bit: of whoever may ask for traces, probers among them. The bit of others is counted alone. Of everybody if left out."`
+	From   []netip.Prefix `yaml:"debug_from" doc:"IPv4 networks whose packets are copied for their debug bit: of hosts that may ask for traces, probers among them. The bit of others is counted alone. Of everybody if left out."`
 }
 
 var formats = map[string]mirror.Format{"erspan3": mirror.ERSPAN3, "erspan2": mirror.ERSPAN2, "gre": mirror.GRE, "sflow": mirror.SFlow}
@@ -89,7 +89,7 @@ func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 	return c, nil
 }
 
-// copies are the rules by which nobody copies copies: they would multiply on their
+// copies are the rules by which copies are not copied: they would multiply on their
 // way.
 func copies() []mirror.Rule {
 	never := func(name string, proto uint16) mirror.Rule {
@@ -114,7 +114,7 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 			return fail(".port", "there is no port %q", s.Port)
 		}
 		if s.Pauses {
-			return fail(".own_pauses", "copies that leave by a port without headers would pause whoever gets them: send them to a collector by to in place of port")
+			return fail(".own_pauses", "copies that leave by a port without headers would pause the receiver: send them to a collector by to in place of port")
 		}
 		o.Port = uint16(at)
 	default:
@@ -182,7 +182,7 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 	}
 	for k := range s.Match {
 		if s.Match[k].Control && s.Port != "" {
-			return fail(fmt.Sprintf(".match[%d].mac_control", k), "copies that leave by a port without headers would pause whoever gets them: send them to a collector by to in place of port")
+			return fail(fmt.Sprintf(".match[%d].mac_control", k), "copies that leave by a port without headers would pause the receiver: send them to a collector by to in place of port")
 		}
 		r := s.Match[k].Rule()
 		r.Name = s.Name + "/" + r.Name

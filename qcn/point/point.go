@@ -178,7 +178,7 @@ var counters = []vswitch.Counter{
 	{Name: "qcn_waiting_bytes", Help: "Bytes in the egress queue that QCN watches.", Labels: []string{"queue"}, Gauge: true},
 	{Name: "qcn_set_point_bytes", Help: "Depth that QCN holds the egress queue at.", Labels: []string{"queue"}, Gauge: true},
 	{Name: "qcn_samples_total", Help: "Frames by which QCN judged the egress queue.", Labels: []string{"queue"}},
-	{Name: "qcn_messages_total", Help: "Messages that QCN sent, could not make (unsent), or had nobody to send to (no-sender).", Labels: []string{"queue", "outcome"}, Values: []string{"sent", "unsent", "no-sender"}},
+	{Name: "qcn_messages_total", Help: "Messages that QCN sent, could not make (unsent), or had no sender to notify (no-sender).", Labels: []string{"queue", "outcome"}, Values: []string{"sent", "unsent", "no-sender"}},
 }
 
 func (p *points) read(emit func(counter int, port uint16, value float64, labels ...string)) {

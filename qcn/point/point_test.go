@@ -74,22 +74,22 @@ func TestQuantizedFeedback(t *testing.T) {
 			}
 		}
 	}
-	told := 0
+	sent := 0
 	for _, port := range []uint16{0, 2} {
 		list, quotes := messages(t, r, port)
 		if fmt.Sprint(list) != fmt.Sprint(want[port]) {
 			t.Errorf("by port %d came %v, want %v", port, list, want[port])
 		}
 		for _, q := range quotes {
-			told++
+			sent++
 			if ip := wire.IPv4(q); len(q) != 20+8+12 || ip.Src() != [4]byte{10, 0, 0, byte(port + 1)} {
 				t.Errorf("a message quotes %x", q)
 			}
 		}
 	}
 	v := Views(r.Switch.Nodes[0], nil)
-	if len(v) != 1 || v[0].Samples != samples || v[0].Messages != uint64(told) || told < 20 || v[0].Unsent+v[0].NoSender != 0 {
-		t.Errorf("%d messages of %d samples; the point says %+v", told, samples, v)
+	if len(v) != 1 || v[0].Samples != samples || v[0].Messages != uint64(sent) || sent < 20 || v[0].Unsent+v[0].NoSender != 0 {
+		t.Errorf("%d messages of %d samples; the point says %+v", sent, samples, v)
 	}
 }
 

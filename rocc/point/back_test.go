@@ -15,7 +15,7 @@ import (
 )
 
 // Notices do not add to the congestion that they report: a sender whose way back is the
-// congested port is not told, by RoCC or by QCN, whether its frames came in there or by
+// congested port is not notified, by RoCC or by QCN, whether its frames came in there or by
 // another port. Senders with another way back are.
 func TestNoNoticesByTheCongestedPort(t *testing.T) {
 	params := rocc.For(rate40G)
@@ -61,7 +61,7 @@ func TestNoNoticesByTheCongestedPort(t *testing.T) {
 			t.Errorf("%s: %d notices leave by the congested port, %d by the other one", name, back, others)
 		}
 		if r.Counts(1).Drops[frame.OwnShare] == 0 {
-			t.Errorf("%s: there was nobody to be notified: drops %v", name, r.Drops())
+			t.Errorf("%s: there was no flow to be notified: drops %v", name, r.Drops())
 		}
 		send(0, "10.0.0.1", 400)
 		if back, others := notices(); back != 0 || others == 0 {

@@ -12,13 +12,13 @@ import (
 )
 
 // What a congestion point costs: the same frames through a port with one
-// and without, updates and notices included. calm: each vector leaves before
+// and without, updates and notices included. short: each vector leaves before
 // the next comes. busy: frames of 1000 bytes at 100 Gb/s through a queue that
 // stands beyond its reference, so that in each period all senders are notified.
 func BenchmarkRoCC(b *testing.B) {
 	on := Config{Queues: 0xff, Params: rocc.For(100_000_000_000)}
 	for _, n := range []int{1, 16, 256} {
-		b.Run(fmt.Sprintf("calm/flows=%d", n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("short/flows=%d", n), func(b *testing.B) {
 			st.BenchBeside(b, roccPump(b, Config{}, n), roccPump(b, on, n))
 		})
 	}

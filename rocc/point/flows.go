@@ -146,7 +146,7 @@ func (ps *points) key4(r frame.Ref, m *frame.Meta) rocc.Key {
 	return rocc.Key{Addresses: ps.arena.Word(r, m, m.L3+12), Ports: portsOf(m)}
 }
 
-// key6 is that of IPv6, folded: two flows of one hash that fold alike are told
+// key6 is that of IPv6, folded: two flows of one hash that fold alike are notified
 // as one.
 func (ps *points) key6(r frame.Ref, m *frame.Meta) rocc.Key {
 	var src, dst uint64

@@ -29,10 +29,10 @@ func TestCongestionPointSeesItsQueueAlone(t *testing.T) {
 	r.RunIdle()
 	list, _ := noticesAt(t, r, 0)
 	if len(list) != 1 || list[0].Queue != uint32(mine) {
-		t.Errorf("queue 0 holds %d bytes, queue 5 %d, and the point tells %+v", mine, others, list)
+		t.Errorf("queue 0 holds %d bytes, queue 5 %d, and the point sends %+v", mine, others, list)
 	}
 	if list, _ := noticesAt(t, r, 2); len(list) != 0 {
-		t.Errorf("the flow of queue 5 is told %+v", list)
+		t.Errorf("the flow of queue 5 gets %+v", list)
 	}
 }
 

@@ -84,7 +84,7 @@ type points struct {
 	due     frame.Time   // of the next update of one
 	message vswitch.Message
 	// flow is, by frame, 1 + the index of its flow at the congestion point where
-	// it waits, if that must be told when the frame leaves: 0 for all others. It
+	// it waits, if that is needed when the frame leaves: 0 for all others. It
 	// is made when a queue is one in which frames overtake.
 	flow  []uint32
 	entry entry
@@ -102,12 +102,12 @@ type point struct {
 	control *rocc.Controller
 	atHosts bool
 	kept    rocc.TableConfig
-	flows   *rocc.Flows // those of waiting frames; they are told if there is no other table
+	flows   *rocc.Flows // those of waiting frames; they are notified if there is no other table
 	table   *rocc.Table // of the kinds that do not see frames leave
 
 	// A frame that leaves the queue no longer than watch bytes is not looked at.
-	// While the point is dormant the rate is the largest and everybody has been
-	// told; up to steady bytes the next update leaves it so. A frame that makes
+	// While the point is dormant the rate is the largest and every flow has been
+	// notified of it; up to steady bytes the next update leaves it so. A frame that makes
 	// the queue longer wakes the point, which then looks at all that wait.
 	watch   uint64
 	steady  uint64
@@ -213,7 +213,7 @@ func (p *point) chooseLookup() {
 	}
 }
 
-// dismiss forgets the congestion points of a port whose queues are empty and
+// dismiss removes the congestion points of a port whose queues are empty and
 // gone.
 func (ps *points) dismiss(port uint16) {
 	if int(port) >= len(ps.ports) || ps.ports[port] == nil {

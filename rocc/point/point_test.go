@@ -65,9 +65,9 @@ func noticesAt(t *testing.T, r *st.Rig, port uint16) (list []rocc.Notice, quotes
 	return list, quotes
 }
 
-// The senders of exactly the flows that wait are told the rate of the queue,
+// The senders of exactly the flows that wait get the rate of the queue,
 // on the way that their frames came, and by what they sent.
-func TestCongestionPointTellsSenders(t *testing.T) {
+func TestCongestionPointNotifiesSenders(t *testing.T) {
 	r := st.New(t, roccConfig())
 	T := rocc.For(rate40G).Period
 	r.Now = 100 * T
@@ -108,7 +108,7 @@ func TestCongestionPointTellsSenders(t *testing.T) {
 }
 
 // When the queue is gone the rate rises to its largest, which those that were
-// held back are told once; then the point rests until a frame comes.
+// held back are notified once; then the point rests until a frame comes.
 func TestCongestionPointRests(t *testing.T) {
 	r := st.New(t, roccConfig())
 	n := r.Switch.Nodes[0]
@@ -170,7 +170,7 @@ func TestCongestionPointOfARouter(t *testing.T) {
 	}
 }
 
-// Flows that wait are all told where the table has room for them, a few at a
+// Flows that wait are all notified where the table has room for them, a few at a
 // time where that is asked for; turning a point off and on, or taking the port
 // down, forgets no frame and counts none twice.
 func TestCongestionPointIsReconfigured(t *testing.T) {
@@ -205,7 +205,7 @@ func TestCongestionPointIsReconfigured(t *testing.T) {
 	}
 	r.Advance(T)
 	if list, _ := noticesAt(t, r, 0); len(list) != 0 || len(Views(r.Switch.Nodes[0], nil)) != 0 {
-		t.Error("a point that is off tells senders")
+		t.Error("a point that is off notifies senders")
 	}
 	for range 20 {
 		r.In(0, st.RoCE(1, 9, 1400))
@@ -237,7 +237,7 @@ func TestCongestionPointAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Without a bound of its own a point tells no more flows in a period than can
+// Without a bound of its own a point notifies no more flows in a period than can
 // have the least rate, so that a full table does not leave in one burst.
 func TestCongestionPointBoundsItsNotices(t *testing.T) {
 	cfg := changed(roccConfig(), func(o *Config) { o.Params.FMin = 1000 }) // of 4000
@@ -276,7 +276,7 @@ func TestCongestionPointBoundsItsNotices(t *testing.T) {
 // turn, so that frames overtake.
 func TestCongestionPointKnowsItsQueue(t *testing.T) {
 	params := rocc.For(rate40G)
-	params.QRef, params.QMid, params.QMax, params.Period = 12_000, 24_000, 30_000, 2*frame.Microsecond // calm up to 2 kB
+	params.QRef, params.QMid, params.QMax, params.Period = 12_000, 24_000, 30_000, 2*frame.Microsecond // no notices up to 2 kB
 	for name, inTurn := range map[string]bool{"in order": false, "in turn": true} {
 		t.Run(name, func(t *testing.T) {
 			cfg := st.Rated(st.Base(5), rate40G)
@@ -302,7 +302,7 @@ func TestCongestionPointKnowsItsQueue(t *testing.T) {
 			rests, looks, most := 0, 0, 0
 			look := func() {
 				waiting := flows()
-				if now := p.count.Updates; now != updates { // those that left have been told
+				if now := p.count.Updates; now != updates { // those that left have been notified
 					updates, known, exact = now, map[uint32]bool{}, true
 				}
 				if p.dormant {

@@ -24,9 +24,9 @@ type Section struct {
 	Regions int            `yaml:"regions" range:"1,16" default:"6" doc:"Ranges of the rate with gains of their own (auto-tuning); 1: none."`
 	Table   string         `yaml:"table" enum:"queue,aged,afd,trap,bubble" default:"queue" doc:"Which flows are notified. queue: those with a packet in the queue. aged: those that sent within age periods. afd: those with a packet among shadow sampled ones (AFD). trap, bubble: the largest, as ElephantTrap and BubbleCache find them."`
 	Flows   int            `yaml:"flows" range:"1,1048576" doc:"Flows that the table can hold. 4096 of queue, as many as can have fmin (no more than 1024) of aged, 1024 of afd, 128 of trap and bubble if left out."`
-	Age     int            `yaml:"age" range:"1,1048576" doc:"Periods without a packet, or a sampled one, after which a flow is forgotten; of bubble, periods of a round. 10 of aged and bubble, 100 of afd and trap if left out. No part of queue."`
+	Age     int            `yaml:"age" range:"1,1048576" doc:"Periods without a packet, or a sampled one, after which a flow is removed; of bubble, periods of a round. 10 of aged and bubble, 100 of afd and trap if left out. No part of queue."`
 	Sample  int            `yaml:"sample" range:"1,65536" default:"8" doc:"One in so many packets is looked at, of afd and trap; bubble begins with it."`
-	Shadow  int            `yaml:"shadow" range:"1,1048576" default:"1024" doc:"Sampled packets that afd remembers."`
+	Shadow  int            `yaml:"shadow" range:"1,1048576" default:"1024" doc:"Sampled packets in the shadow buffer of afd."`
 	Compute string         `yaml:"compute" enum:"switch,hosts" default:"switch" doc:"Who works out the fair rate. hosts: notices have the length of the queue and its parameters, and each host runs the controller; hosts that miss different notices drift apart."`
 	PerTick int            `yaml:"per_tick" range:"0,1048576" doc:"Flows that are notified in a period, in turn. As many as can have fmin, but no more than 1024, if left out."`
 }

@@ -11,7 +11,7 @@ import (
 	wt "gswitch/wire/wiretest"
 )
 
-// Whatever a flow speaks, a notice quotes what its sender finds it by:
+// Whatever protocol a flow has, a notice quotes what its sender finds it by:
 // addresses, protocol and ports, of RoCEv2 the queue pair, too. A bridge
 // changes nothing of it.
 func TestCongestionPointQuotesFlows(t *testing.T) {
@@ -49,8 +49,8 @@ func TestCongestionPointQuotesFlows(t *testing.T) {
 	}
 }
 
-// A sender whose port is gone is told nothing any more; what was to be told it
-// is counted as dropped, others are told as before, and nothing is lost.
+// A sender whose port is gone is not notified any more; what was to be sent to it
+// is counted as dropped, others are notified as before, and nothing is lost.
 func TestCongestionPointOutlivesItsSenders(t *testing.T) {
 	for name, kind := range rocc.Kinds {
 		cfg := changed(roccConfig(), func(o *Config) { o.Table = rocc.TableConfig{Kind: kind, Sample: 1, Age: 50} })

@@ -11,7 +11,7 @@ import (
 	"gswitch/wire"
 )
 
-// With any table the senders of two flows that fill the queue are told; when
+// With any table the senders of two flows that fill the queue are notified; when
 // they send no more, the point comes to rest. A change of the table while
 // frames wait, there and back, loses and leaks nothing.
 func TestCongestionPointTables(t *testing.T) {
@@ -36,7 +36,7 @@ func TestCongestionPointTables(t *testing.T) {
 			period()
 		}
 		if notified[1] < 30 || notified[2] < 30 || len(notified) != 2 {
-			t.Errorf("%s: in 40 periods were told %v", name, notified)
+			t.Errorf("%s: in 40 periods were notified %v", name, notified)
 		}
 		if v := Views(n, nil); v[0].Table != kind || v[0].Flows != 2 {
 			t.Errorf("%s: the point says %+v", name, v[0])
@@ -57,9 +57,9 @@ func TestCongestionPointTables(t *testing.T) {
 	}
 }
 
-// A point that leaves the arithmetic to hosts tells each update of the queue,
+// A point that leaves the arithmetic to hosts sends each update of the queue,
 // and those who run the controller on them come to the rate that it would.
-func TestCongestionPointTellsReadings(t *testing.T) {
+func TestCongestionPointSendsReadings(t *testing.T) {
 	cfg := changed(roccConfig(), func(o *Config) { o.AtHosts = true })
 	r := st.New(t, cfg)
 	T := rocc.For(rate40G).Period
@@ -90,7 +90,7 @@ func TestCongestionPointTellsReadings(t *testing.T) {
 		}
 	}
 	if readings < 50 || rate != float64(want.Rate()) || rate == 40e9 {
-		t.Errorf("%d readings, from which follow %v; the switch would have told %v", readings, rate, want.Rate())
+		t.Errorf("%d readings, from which follow %v; the switch would have sent %v", readings, rate, want.Rate())
 	}
 	if v := Views(r.Switch.Nodes[0], nil)[0]; v.Fair != 0 || v.Notices != uint64(readings) {
 		t.Errorf("%+v", v)

@@ -39,7 +39,7 @@ func (ps *points) update(now frame.Time, p *point) {
 		if p.atMax++; !p.control.AtMax() {
 			p.atMax = 0
 		}
-		// At the largest rate nobody needs a notice but those that were notified of
+		// At the largest rate no flow needs a notice but those that were notified of
 		// less before: once each.
 		notify = (p.atMax-1)*p.perTick < flows
 		ps.composeRate(p, queue)
@@ -68,7 +68,7 @@ func (p *point) ends() bool {
 	case p.table == nil:
 		return p.flows.Len() == 0
 	}
-	// Flows that will not come again are forgotten, but not at once.
+	// Flows that will not come again are removed, but not at once.
 	return p.table.Len() == 0 || p.idle > p.kept.Age
 }
 

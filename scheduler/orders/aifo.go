@@ -7,14 +7,14 @@ import (
 	"gswitch/scheduler"
 )
 
-// AIFO approximates Ranked on a single first-in first-out queue by whom it lets
+// AIFO approximates Ranked on a single first-in first-out queue by the frames that it lets
 // in: a frame whose rank is among the least of those that came last, the fewer
 // the fuller the queue is (Yu et al., "Programmable Packet Scheduling with a
 // Single Queue", SIGCOMM 2021).
 type AIFO struct {
 	Size   int // C, frames that the queue holds
-	Window int // |W|, ranks that are remembered
-	Sample int // of so many frames one is remembered
+	Window int // |W|, ranks that are kept
+	Sample int // of so many frames the rank of one is kept
 	K      int // thousandths: how much burst is taken beyond the quantile, 0 to 999
 }
 

@@ -163,7 +163,7 @@ func (q *buckets) follow(a *frame.Arena, i int) {
 	}
 }
 
-// Evict gives up the newest frame of the last bucket.
+// Evict removes the newest frame of the last bucket.
 func (q *buckets) Evict(a *frame.Arena) frame.Ref {
 	if q.far.len() > 0 {
 		q.n--

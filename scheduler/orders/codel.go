@@ -42,7 +42,7 @@ type codelState struct {
 	count    uint32     // drops since dropping began
 	last     uint32     // count when it began
 	dropping bool
-	after    uint8 // what the frame behind one that was dropped has to settle
+	after    uint8 // what the frame behind one that was dropped decides
 }
 
 const (
@@ -54,8 +54,8 @@ const (
 // maxPacket is what may wait without being a queue: a full frame.
 const maxPacket = 1514
 
-// judge says of a frame that would leave at t, with left bytes behind it, whether it is dropped: what the dequeue of RFC 8289 does in a loop,
-// one frame at a time.
+// judge decides on a frame that would leave at t, with left bytes behind it: what the dequeue
+// of RFC 8289 does in a loop, one frame at a time.
 func (c *codelState) judge(o *CoDel, t frame.Time, m *frame.Meta, left uint64) scheduler.Verdict {
 	over, marks := c.over(o, t, t-m.Depart, left), o.ECN && m.Flags&frame.IsECT != 0
 	switch c.after {

@@ -11,7 +11,7 @@ import (
 // FQ gives each flow its turn, of so many bytes, and one that has just begun goes
 // first (Hoeiland-Joergensen et al., "The Flow Queue CoDel Packet Scheduler and
 // Active Queue Management Algorithm", RFC 8290). Flows are distinguished by hash, so
-// some share a turn. With a target each has CoDel of its own. Given up is the last
+// some share a turn. With a target each has CoDel of its own. Evicted is the last
 // frame of the flow with most bytes.
 type FQ struct {
 	Quantum uint32 // bytes of a turn; 0 = 1514

@@ -8,7 +8,7 @@ import (
 )
 
 // heap is an interval heap (van Leeuwen and Wood, "Interval heaps", The Computer
-// Journal 36(3), 1993): a priority queue that gives up either end. Node k is the
+// Journal 36(3), 1993): a double-ended priority queue. Node k is the
 // pair 2k, 2k+1 with the lower entry first, and the interval of a node lies
 // within that of its parent (k-1)/2.
 type heap struct {

@@ -5,7 +5,7 @@ import (
 	"gswitch/scheduler"
 )
 
-// LIFO serves the frame that came last, and gives up the oldest.
+// LIFO serves the frame that came last, and evicts the oldest.
 type LIFO struct{}
 
 // New implements scheduler.Order.

@@ -253,7 +253,7 @@ func lateness(s *schedule, exit map[string]frame.Time) string {
 	return strings.Join(late, ", ")
 }
 
-// paths makes packets that take the same time at each node. Times are tenths.
+// packet makes one that takes the same time at each node. Times are tenths.
 func packet(name string, in frame.Time, span frame.Time, path ...string) flight {
 	f := flight{name: name, path: path, in: in}
 	for range path {
@@ -344,7 +344,7 @@ func TestLSTFThreeCongestionPoints(t *testing.T) {
 }
 
 // What waits for a frame that is being sent may be late by as much; interrupting it
-// mends that.
+// repairs that.
 func TestLSTFInterrupting(t *testing.T) {
 	flights := []flight{packet("l", 0, 10, "n"), packet("h", 5, 10, "n")}
 	exit := map[string]frame.Time{"h": 15, "l": 25}

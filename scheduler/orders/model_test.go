@@ -344,7 +344,7 @@ func TestOrdersAgainstLists(t *testing.T) {
 	}
 }
 
-// all orders of this room, for what holds of each.
+// all orders of this package, for what holds of each.
 func everyOrder() map[string]scheduler.Order {
 	return map[string]scheduler.Order{
 		"fifo": scheduler.FIFO{}, "lifo": LIFO{}, "random": Random{}, "ranked": Ranked{}, "levels": Levels{8}, "buckets": Buckets{16}, "srpt": SRPT{},

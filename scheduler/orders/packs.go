@@ -15,8 +15,8 @@ import (
 type PACKS struct {
 	Queues int // 1 to MaxLevels
 	Depth  int // frames in each of them
-	Window int // ranks that are remembered
-	Sample int // of so many frames one is remembered
+	Window int // ranks that are kept
+	Sample int // of so many frames the rank of one is kept
 	K      int // thousandths: how much burst is taken beyond the quantile, 0 to 999
 }
 

@@ -8,7 +8,7 @@ import (
 	"gswitch/scheduler"
 )
 
-// admissions of this room, for what holds of each.
+// admissions of this package, for what holds of each.
 func everyAdmission() map[string]scheduler.Admission {
 	return map[string]scheduler.Admission{
 		"none": nil, "codel": CoDel{Target: 20_000, Interval: 400_000}, "codel-ecn": CoDel{Target: 20_000, Interval: 400_000, ECN: true},

@@ -5,8 +5,8 @@ import (
 	"gswitch/scheduler"
 )
 
-// Random serves any frame that waits, each with the same probability, and gives
-// up any likewise.
+// Random serves any frame that waits, each with the same probability, and evicts
+// any likewise.
 type Random struct{}
 
 // New implements scheduler.Order.
@@ -15,7 +15,7 @@ func (Random) New(e scheduler.Env) scheduler.Discipline { return &random{rng: fr
 // String implements scheduler.Order.
 func (Random) String() string { return "random" }
 
-// random draws the last of v when somebody looks, and again when another frame
+// random draws the last of v when Head is called, and again when another frame
 // has come, so that all compete that wait when the link is free.
 type random struct {
 	v     []frame.Ref

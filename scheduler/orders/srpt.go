@@ -8,9 +8,9 @@ import (
 // SRPT serves the flow that has the frame of least rank, which is how much of it
 // remains, and of that flow the frame that came first, so that none starves
 // behind later ones of its own flow (Alizadeh et al., "pFabric: Minimal
-// Near-Optimal Datacenter Transport", SIGCOMM 2013, section 4.2). Given up is the
+// Near-Optimal Datacenter Transport", SIGCOMM 2013, section 4.2). Evicted is the
 // frame of greatest rank. Of flows that are equal in that the one that waits
-// longer is served and the one that waits shorter gives up. Each frame costs
+// longer is served and the one that waits shorter loses a frame. Each frame costs
 // O(log f) of the flows that wait.
 type SRPT struct{}
 
@@ -44,7 +44,7 @@ type srptFlow struct {
 	at [2]int32 // in the heaps
 }
 
-// flowHeap is a binary heap of slots that knows where each stands.
+// flowHeap is a binary heap of slots with the place of each.
 type flowHeap struct {
 	v     []int32
 	worst int // 0: least first, 1: greatest first
@@ -103,7 +103,7 @@ func (q *srpt) home(hash uint32) int {
 	return int(uint64(hash*2654435769) * uint64(len(q.table)) >> 32)
 }
 
-// find returns where the table names a flow, or would.
+// find returns the place of a flow in the table, or where it would be.
 func (q *srpt) find(hash uint32) int {
 	i := q.home(hash)
 	for q.table[i] != 0 && q.slot[q.table[i]-1].hash != hash {
@@ -141,9 +141,9 @@ func (q *srpt) flow(hash uint32) (i int32, begins bool) {
 	return i, true
 }
 
-// forget takes a flow that waits no longer out of the table; flows behind it that
+// remove takes a flow that waits no longer out of the table; flows behind it that
 // were probed past it move up.
-func (q *srpt) forget(i int32) {
+func (q *srpt) remove(i int32) {
 	at, mask := q.find(q.slot[i].hash), len(q.table)-1
 	q.table[at] = 0
 	for k := (at + 1) & mask; q.table[k] != 0; k = (k + 1) & mask {
@@ -191,7 +191,7 @@ func (q *srpt) took(a *frame.Arena, i int32, rank int64) {
 	if f.Len() == 0 {
 		q.heap[0].remove(q.slot, int(f.at[0]))
 		q.heap[1].remove(q.slot, int(f.at[1]))
-		q.forget(i)
+		q.remove(i)
 		return
 	}
 	if rank == f.least.rank {
@@ -244,7 +244,7 @@ func (q *srpt) Dequeue(a *frame.Arena, t frame.Time) frame.Ref {
 	return r
 }
 
-// Evict gives up the newest frame of greatest rank of the flow that has one.
+// Evict removes the newest frame of greatest rank of the flow that has one.
 func (q *srpt) Evict(a *frame.Arena) frame.Ref {
 	if q.n == 0 {
 		return frame.Nil

@@ -1,6 +1,6 @@
 package orders
 
-// window remembers the ranks of frames that came last, of which one in so many
+// window keeps the ranks of frames that came last, of which one in so many
 // is looked at.
 type window struct {
 	rank   []int64
@@ -13,7 +13,7 @@ func newWindow(size, sample int) window {
 	return window{rank: make([]int64, max(size, 1)), sample: max(sample, 1)}
 }
 
-// see lets a rank enter, if it is its turn.
+// see enters a rank, if it is its turn.
 func (w *window) see(rank int64) {
 	if w.skip++; w.skip < w.sample {
 		return
@@ -26,7 +26,7 @@ func (w *window) see(rank int64) {
 	w.n = min(w.n+1, len(w.rank))
 }
 
-// below returns how many of the ranks remembered are below one.
+// below returns how many of the kept ranks are below one.
 func (w *window) below(rank int64) int {
 	k := 0
 	for _, v := range w.rank[:w.n] {

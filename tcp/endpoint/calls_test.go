@@ -86,7 +86,7 @@ func TestSection(t *testing.T) {
 	}
 }
 
-// Of a host with connections there is no image, and who asks for one is told why.
+// Of a host with connections there is no image, and who asks for one gets the reason.
 func TestNoImage(t *testing.T) {
 	a, err := frame.NewArena(make([]byte, 64*2048), 2048, frame.DefaultHeadroom)
 	if err != nil {

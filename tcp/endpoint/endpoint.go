@@ -34,7 +34,7 @@ func check(cfg *hostnic.Config) error {
 }
 
 // Endpoint is the stack of a host. After each call of the Stack that may have
-// something sent, or change when something is due, Kick tells the NIC.
+// something sent, or change when something is due, Kick notifies the NIC.
 type Endpoint struct {
 	*stack.Stack
 	nic    *hostnic.NIC
@@ -82,7 +82,7 @@ func complete(o stack.Config, cfg *hostnic.Config) stack.Config {
 	return o
 }
 
-// Kick tells the NIC that the stack was given something.
+// Kick notifies the NIC that the stack was given something.
 func (e *Endpoint) Kick(now frame.Time) {
 	e.nic.Arm(e.Due())
 	e.nic.Offer(now)

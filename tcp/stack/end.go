@@ -26,7 +26,7 @@ type end struct {
 
 	stream *stream // nil: it carries messages
 
-	closing bool // nobody wants to hear of it any more
+	closing bool // its events are no longer reported
 	failed  bool
 	listed  bool // in Stack.ready
 	due     frame.Time
@@ -64,7 +64,7 @@ func (s *Stack) Expect(slot uint32, bytes uint64) {
 }
 
 // Close ends a connection at one end, which closes its direction when all is sent;
-// nothing more is notified of it.
+// nothing more of it is reported.
 func (s *Stack) Close(now frame.Time, slot uint32) {
 	e := s.end(slot)
 	if e == nil {

@@ -45,11 +45,11 @@ type Options struct {
 	DSCP       uint8
 	// ReadRate is how fast the application reads, in bits per second; 0: at once.
 	ReadRate uint64
-	// Tap, if not nil, is notified of all that happens to the end.
+	// Tap, if not nil, is called for all that happens to the end.
 	Tap Tap
 }
 
-// Tap is notified of all that a connection's end is given, before it is, and of what it
+// Tap gets all that a connection's end is given, before it is, and what it
 // sends: what it did can be done again from that. Segments are good during the call.
 type Tap interface {
 	Dial(now frame.Time, cfg *tcp.Config, iss uint32)
@@ -59,7 +59,7 @@ type Tap interface {
 	Write(now frame.Time, n int)
 	Read(now frame.Time, n int)
 	Close(now frame.Time)
-	// Next is told behind the call; s is nil where there was nothing to be sent, and
+	// Next is called behind Stack.Next; s is nil where there was nothing to be sent, and
 	// the connection began to wait for a window.
 	Next(now frame.Time, s *tcp.Segment)
 }
@@ -92,7 +92,7 @@ type Counts struct {
 	Received       uint64
 	Strays         uint64 // segments of no connection, or that are none
 	Refused        uint64 // connections of others that found no room
-	Resets         uint64 // sent to who speaks to a connection that is not there
+	Resets         uint64 // sent for segments of a connection that does not exist
 	NoChunk        uint64 // segments that were not sent for want of memory
 	Stats          tcp.Stats
 }
@@ -153,7 +153,7 @@ func New(c Config, pool *frame.Pool) (*Stack, error) {
 }
 
 // SetStreams replaces what holds for streams: for those that begin from now on. With nil
-// nobody listens any more, and those that are open are forgotten.
+// there are no listeners any more, and connections that are open are dropped.
 func (s *Stack) SetStreams(c *Streams) {
 	if s.cfg.Streams = c; c != nil {
 		return
@@ -235,7 +235,7 @@ func (s *Stack) add(o *Options) (uint32, error) {
 	return slot, nil
 }
 
-// remove forgets an end.
+// remove takes an end out of the tables.
 func (s *Stack) remove(slot uint32) {
 	e := s.timers.ends[slot]
 	if e.conn != nil {
@@ -346,7 +346,7 @@ func (s *Stack) take(now frame.Time, r frame.Ref) {
 	}
 	slot, known := s.table.find(key(flow.Src, flow.SrcPort, flow.DstPort))
 	if !known && s.cfg.Streams != nil {
-		slot, known = s.welcome(now, &seg, flow, b)
+		slot, known = s.accept(now, &seg, flow, b)
 	}
 	if !known {
 		s.count.Strays++

@@ -161,7 +161,7 @@ func (x *two) run(until frame.Time) {
 	}
 }
 
-// Messages arrive and are notified of at both ends, in order and once, over a link that
+// Messages arrive and are reported at both ends, in order and once, over a link that
 // loses, with and without what a host takes for a segment; and no frame is kept.
 func TestMessages(t *testing.T) {
 	for _, c := range []struct {
@@ -217,7 +217,7 @@ func TestMessages(t *testing.T) {
 }
 
 // A connection whose peer is gone ends, and says so once.
-func TestGivenUp(t *testing.T) {
+func TestPeerGone(t *testing.T) {
 	x := newTwo(t, true, 0, 0, [2]Tap{}, 0)
 	x.run(frame.Second)
 	x.lose = 1

@@ -24,7 +24,7 @@ type Streams struct {
 	ISS func(now frame.Time, f tcp.Flow) uint32
 }
 
-// Bounds of streams, whoever asks for them.
+// Bounds of streams, for all callers.
 const (
 	maxHalfOpen = 64 // that have not answered our SYN yet
 	maxResets   = 64 // that wait to be sent
@@ -51,7 +51,7 @@ type stream struct {
 	number   uint64
 	accepted bool
 	gone     bool       // the program is
-	deadline frame.Time // when the end is given up, where something is waited for
+	deadline frame.Time // when the end is closed, where something is waited for
 }
 
 var (
@@ -66,9 +66,9 @@ func (s *Stack) ListenOn(port uint16, on bool) error {
 	i := slices.Index(s.streams.ports, port)
 	switch {
 	case s.cfg.Streams == nil || port == 0:
-		return fmt.Errorf("host %s: nobody can listen on port %d", s.cfg.Name, port)
+		return fmt.Errorf("host %s: port %d cannot be listened on", s.cfg.Name, port)
 	case on && i >= 0:
-		return fmt.Errorf("host %s: somebody listens on port %d already", s.cfg.Name, port)
+		return fmt.Errorf("host %s: port %d has a listener already", s.cfg.Name, port)
 	case on:
 		s.streams.ports = append(s.streams.ports, port)
 	case i >= 0:
@@ -119,9 +119,9 @@ func (s *Stack) stream(now frame.Time, e *end, accepted bool) uint64 {
 	return e.stream.number
 }
 
-// welcome makes an end for a segment of no connection that wants to begin one, or says
+// accept makes an end for a segment of no connection that wants to begin one, or says
 // that there is none.
-func (s *Stack) welcome(now frame.Time, seg *tcp.Segment, f tcp.Flow, b []byte) (slot uint32, ok bool) {
+func (s *Stack) accept(now frame.Time, seg *tcp.Segment, f tcp.Flow, b []byte) (slot uint32, ok bool) {
 	c := s.cfg.Streams
 	if seg.Flags&(tcp.SYN|tcp.ACK|tcp.RST) != tcp.SYN || !slices.Contains(s.streams.ports, f.DstPort) {
 		if seg.Flags&tcp.RST == 0 {
@@ -246,7 +246,7 @@ func (s *Stack) ReadStream(now frame.Time, number uint64, b []byte, n int) (int,
 }
 
 // CloseStream ends the direction to the peer. With all the program has gone: what arrives
-// is thrown away, and the end is forgotten when the connection is closed. With reset it is
+// is thrown away, and the end is removed when the connection is closed. With reset it is
 // aborted.
 func (s *Stack) CloseStream(now frame.Time, number uint64, all, reset bool) error {
 	slot, e, err := s.find(number)
@@ -336,7 +336,7 @@ func (s *Stack) view(e *end) StreamView {
 }
 
 // Connections calls yield with each connection that there is: streams, and those that carry
-// messages, which are told apart by their addresses.
+// messages, which are distinguished by their addresses.
 func (s *Stack) Connections(yield func(*StreamView)) {
 	for _, e := range s.timers.ends {
 		if e != nil && e.conn != nil {

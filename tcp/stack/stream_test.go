@@ -125,7 +125,7 @@ func TestStreamBounds(t *testing.T) {
 	if open, refused := len(x.stacks[1].StreamList(nil)), x.stacks[1].Counts().Refused; open != 3 || refused != 3 {
 		t.Errorf("%d connections are open, %d SYNs found no room", open, refused)
 	}
-	x.lose = 1 // nobody hears
+	x.lose = 1 // nothing arrives
 	x.run(x.now + 30*frame.Second)
 	if v := x.stacks[1].StreamList(nil); len(v) != 0 {
 		t.Errorf("half a minute later there are %+v", v)

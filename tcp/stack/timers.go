@@ -65,7 +65,7 @@ func (t *timers) down(i int) {
 	}
 }
 
-// drop forgets a connection.
+// drop removes a connection.
 func (t *timers) drop(slot uint32) {
 	i := t.ends[slot].place
 	if i < 0 {

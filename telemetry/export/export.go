@@ -23,7 +23,7 @@ type Counts struct {
 	Made         uint64 // by the nodes
 	Acknowledged uint64 // the collector keeps them
 	Lost         uint64 // there was no memory for them
-	Waiting      uint64 // of them the collector has not said yet that it keeps them
+	Waiting      uint64 // not acknowledged yet
 	Bytes        uint64 // of those that wait
 	Connects     uint64 // connections that were made
 	Connected    bool
@@ -274,12 +274,12 @@ func (e *Exporter) acknowledged(c net.Conn) error {
 		if _, err := io.ReadFull(c, b[:]); err != nil {
 			return err
 		}
-		e.forget(binary.BigEndian.Uint64(b[:]))
+		e.discard(binary.BigEndian.Uint64(b[:]))
 	}
 }
 
-// forget takes the reports up to a sequence number out of the queue.
-func (e *Exporter) forget(upTo uint64) {
+// discard takes the reports up to a sequence number out of the queue.
+func (e *Exporter) discard(upTo uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := 0

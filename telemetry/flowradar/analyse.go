@@ -8,7 +8,7 @@ import (
 // A flow's path in a slot is the set of switches that report it, chained along
 // the topology.
 
-// Loop is a cycle in which a flow's packets may have gone round.
+// Loop is a cycle in which a flow's packets may have circulated.
 type Loop struct {
 	Cycle     []int  // switches, the one where the flow enters first
 	Entering  int    // the switch before the cycle, -1 if the flow begins in it
@@ -106,7 +106,7 @@ func cycles(nodes []int, edges func(int) []int) (out [][]int) {
 // run of slots in which one of them saw the flow, with an empty one behind it
 // (section 4.4.2). Slot by slot the counts need not agree: packets under way at
 // the end of a slot are counted in the next one. Slots for which a report is
-// missing are negative; a flowlet that touches one tells nothing.
+// missing are negative; a flowlet that touches one is not judged.
 func FlowletLosses(up, down []int64) []Flowlet {
 	var out []Flowlet
 	for from := 0; from < len(up); {
@@ -141,7 +141,7 @@ type Flowlet struct {
 // its way that reports it in a slot, if the way goes on. way is the flow's path
 // from source to destination; has says whether a switch reports it in the slot
 // and known whether its report came at all. It returns the position on the way of
-// the last switch that saw the flow, or -1 if it arrives or nothing can be said.
+// the last switch that saw the flow, or -1 if it arrives or that is not known.
 func Blackhole(way []int, has, known func(int) bool) int {
 	last := -1
 	for i, s := range way {
@@ -151,7 +151,7 @@ func Blackhole(way []int, has, known func(int) bool) int {
 		case has(s):
 			last = i
 		case last >= 0:
-			// Behind the last switch nobody may report it, or it only went another way.
+			// Behind the last switch none may report it, or it only went another way.
 			for _, s := range way[i:] {
 				if !known(s) || has(s) {
 					return -1

@@ -25,7 +25,7 @@ type Slot struct {
 // SwitchSlot is what a switch counted in a slot.
 type SwitchSlot struct {
 	// Known says that all its reports came, each about this slot alone. Of a switch
-	// that is not known nothing can be said: what is missing is not zero.
+	// that is not known the counts are unknown: what is missing is not zero.
 	Known   bool
 	Records []Record // what came out of the tables: of encoded ones, where there are any
 	Packets uint64   // of all flows, whether or not they came out
@@ -44,9 +44,9 @@ type Collector struct {
 	index map[uint16]int
 	grace frame.Time // how long after the end of a slot a report may come
 	open  map[uint64]*openSlot
-	done  uint64 // slots before this one were told
-	// Late counts reports that came after their slot had been told, and those of
-	// switches that nobody knows.
+	done  uint64 // slots before this one were reported
+	// Late counts reports that came after their slot had been reported, and those of
+	// unknown switches.
 	Late, Unknown uint64
 }
 
@@ -196,8 +196,8 @@ func (c *Collector) help(tables []*Table, at [][]int) {
 	})
 }
 
-// rarelyWrong is how often a filter may be wrong that is asked about flows whose way
-// is not known: there are some hundred thousand such questions in a slot.
+// rarelyWrong is the largest rate of false positives of a filter that is queried for flows whose path
+// is not known: there are some hundred thousand such queries in a slot.
 const rarelyWrong = 1e-6
 
 // fill takes the records out of the tables of a switch.

@@ -10,7 +10,7 @@ type Solution struct {
 	Exact      int // flows with an exact counter
 	Iterations int
 	// Unsolved counts flows whose counter has no single value: more flows than
-	// cells can tell apart, or a flow that the filter hid.
+	// cells can distinguish, or a flow that the filter hid.
 	Unsolved int
 }
 
@@ -229,7 +229,7 @@ func (s *system) descend() int {
 	return most
 }
 
-// patience is after how many iterations descend gives up. It bounds the work, too: each
+// patience is after how many iterations descend stops. It bounds the work, too: each
 // iteration goes over all flows, and cells of anything need not converge.
 func (s *system) patience() int {
 	const (

@@ -69,7 +69,7 @@ func (t *Table) peel() int {
 // pure reports whether exactly one flow is left in a cell: its key must be one
 // that falls there, that the filter knows, and that is not out yet. A flow that
 // another switch's filter took for its own by mistake leaves cells behind that
-// look pure, and what is peeled of them spoils their neighbours.
+// look pure, and what is peeled of them corrupts their neighbours.
 func (t *Table) pure(i uint32, c cell) bool {
 	if c.flows != 1 || c.rest>>63 != 0 {
 		return false
@@ -149,9 +149,9 @@ func (t *Table) Find(k Key) (Record, bool) {
 
 // Network goes on decoding tables with each other's help (algorithm 8). near
 // lists, for each table, those that its flows may have crossed before or after
-// it: the neighbours in the topology. hops, if not nil, tells for a flow of table
+// it: the neighbours in the topology. hops, if not nil, gives for a flow of table
 // i which others it crossed next to it: with the routes known, flows are tried
-// nowhere else and the filters have nothing to be wrong about.
+// nowhere else, and false positives of the filters do not matter.
 func Network(tables []*Table, near [][]int, hops func(i int, k Key) []int) {
 	tried := make([]int, len(tables)) // records that were shown to neighbours
 	for again := true; again; {

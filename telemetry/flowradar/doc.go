@@ -4,8 +4,8 @@
 // dissertation).
 //
 // A switch does not resolve collisions of flows, it encodes them: the keys of
-// flows that meet in a cell are folded together, beside how many flows and
-// packets these are. A Bloom filter in front tells new flows from known ones.
+// flows that collide in a cell are folded together, beside how many flows and
+// packets these are. A Bloom filter in front separates new flows from known ones.
 // Once a slot the whole table goes to a collector, which peels it; where a burst
 // filled it beyond that, other switches on the flows' paths help.
 //

@@ -265,7 +265,7 @@ func TestPairHoldsMoreFlows(t *testing.T) {
 	}
 }
 
-// The footnote of section 4.3.3: a table that cannot be decoded whole still tells
+// The footnote of section 4.3.3: a table that cannot be decoded whole still gives
 // most of its flows, if it is just beyond what it is for. The paper has 61.7 %,
 // three hash functions here 58 to 73 and four, of which the threshold is sharper,
 // 41 to 46.

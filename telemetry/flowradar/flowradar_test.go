@@ -190,7 +190,7 @@ func TestSingleDecodes(t *testing.T) {
 	}
 }
 
-// What a table that cannot be decoded whole does tell is right.
+// What is decoded of a table that cannot be decoded whole is right.
 func TestPartsAreRight(t *testing.T) {
 	for i := range 200 {
 		r := generator(uint64(i) + 100)

@@ -107,7 +107,7 @@ func (m *Image) Occupancy() float64 {
 	return float64(n) / float64(m.FilterBits)
 }
 
-// Wrong is how often the filter takes a flow for its own that is not.
+// Wrong is the filter's rate of false positives.
 func (m *Image) Wrong() float64 { return math.Pow(m.Occupancy(), float64(m.FilterHashes)) }
 
 // cells are those of a table that are kept: all, or those that were asked for.
@@ -143,7 +143,7 @@ func (c *cells) clone() cells {
 	return cells{v: slices.Clone(c.v), at: slices.Clone(c.at), index: maps.Clone(c.index)}
 }
 
-// image returns the encoded table of a report, whoever has it.
+// image returns the encoded table of a report.
 func (r *Report) image() *Image {
 	if r.Encoded != nil {
 		return r.Encoded.Image()

@@ -18,7 +18,7 @@ type Traffic struct {
 	Packets uint32
 	Bytes   uint64 // as on a link, without preamble, FCS and gap
 	// In and Out are ports of the switch. Out is NoPort where the tables dropped the
-	// packets; of a record that is not Exact both are, since nobody knows.
+	// packets; of a record that is not Exact both are, since it is not known.
 	In, Out uint16
 }
 

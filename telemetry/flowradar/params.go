@@ -14,7 +14,7 @@ const (
 type Params struct {
 	FilterBits   uint32
 	FilterHashes uint8  // the paper's filter; with Blocked 8 are enough in software
-	Cells        uint32 // a multiple of CellHashes: each hash function has a part of its own, so that a flow never meets itself
+	Cells        uint32 // a multiple of CellHashes: each hash function has a part of its own, so that a flow never collides with itself
 	CellHashes   uint8  // 3 or 4
 	Seed         uint64 // another one for each switch and direction
 	// Blocked keeps the filter's bits of a flow in one block of 512 bits: one
@@ -51,7 +51,7 @@ func (p Params) Bytes() float64 {
 }
 
 // FilterBits returns the smallest filter, with how many hash functions, in which
-// n flows are all notified from each other except with the given probability
+// n flows are all distinguished except with the given probability
 // (section 4.3.3): the product over i < n of 1 - (1 - e^(-k i/m))^k.
 func FilterBits(n int, failure float64) (m float64, k int) {
 	// For one k the probability falls with m.
@@ -148,7 +148,7 @@ func cellsFor(n int, d Decoder) uint32 {
 func NetFlowBytes(n int) float64 { return 25 * float64(n) }
 
 // Fixed returns parameters for n flows in a slot as a switch in software has them:
-// a filter of 64 bits for each flow in blocks of a cache line, which tells all of
+// a filter of 64 bits for each flow in blocks of a cache line, which distinguishes all of
 // them from each other but for one table of a thousand.
 func Fixed(n int, d Decoder, seed uint64) Params {
 	return Params{FilterBits: uint32(64*n+511) &^ 511, FilterHashes: 8, Blocked: true, Cells: cellsFor(n, d), CellHashes: sizedHashes, Seed: seed}

@@ -10,14 +10,14 @@ import (
 )
 
 // Report is what one worker of a switch counted in a slot. Slots are numbered from
-// the beginning of the switch's time. An empty slot has a report, too: that nothing
-// was there is another thing than that nobody knows.
+// the beginning of the switch's time. An empty slot has a report, too: that no packets
+// came differs from a report that is missing.
 type Report struct {
 	Node     uint16 // ID of the switch
 	Shard    uint8  // worker
 	Slot     uint64
 	From, To frame.Time
-	Slots    uint32 // that it covers: more than 1 where nobody took reports in time
+	Slots    uint32 // that it covers: more than 1 where reports were not taken in time
 	Packets  uint64 // of flows
 	Bytes    uint64
 	Other    uint64   // frames that are of no flow: not IP

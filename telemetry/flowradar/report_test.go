@@ -195,7 +195,7 @@ func TestCollectorHelps(t *testing.T) {
 	}
 }
 
-// A slot of which a report is missing is told when none can come any more, and says
+// A slot of which a report is missing is reported when none can come any more, and says
 // of whom nothing is known; one that comes too late changes nothing.
 func TestCollectorWaits(t *testing.T) {
 	c, p := pairOf(), Fixed(64, Alone, 1)

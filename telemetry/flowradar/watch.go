@@ -20,7 +20,7 @@ type Kind uint8
 const (
 	Lost       Kind = iota // packets of a flow were lost
 	Blackholed             // all packets of a flow are lost at one place
-	Looped                 // packets of a flow go round
+	Looped                 // packets of a flow circulate
 	numKinds
 )
 
@@ -35,7 +35,7 @@ type Finding struct {
 	Next   int    // the switch that the port leads to; -1 for NoPort
 	// From is the beginning of the first slot that shows it, Seen when that was known.
 	From, Seen frame.Time
-	Packets    int64 // lost so far; in a loop those that went round
+	Packets    int64 // lost so far; in a loop those that circulated
 	Entered    int64 // of a loop: packets that came to it
 	Cycle      []int // of a loop
 }
@@ -79,7 +79,7 @@ type flowlet struct {
 }
 
 // leastGone is how many packets of a flow must be lost one after the other, in more
-// than one slot, to speak of a blackhole: of a link that loses one in a hundred
+// than one slot, to call it a blackhole: of a link that loses one in a hundred
 // three in a row are one in a million.
 const leastGone = 3
 
@@ -94,7 +94,7 @@ func NewWatcher(ports [][]End) *Watcher {
 }
 
 // NewLooseWatcher returns a watcher of a network whose switches begin their slots each
-// when it likes: packets may be counted up to apart slots earlier or later at one end
+// at times of its own: packets may be counted up to apart slots earlier or later at one end
 // of a link than at the other, beside those that are under way. Losses and blackholes
 // are known so many slots later, and a loop in the second slot that shows it.
 func NewLooseWatcher(ports [][]End, apart uint64) *Watcher {
@@ -103,8 +103,8 @@ func NewLooseWatcher(ports [][]End, apart uint64) *Watcher {
 	return w
 }
 
-// Len is how much a watcher remembers: flows at links and in tables, where they came
-// from, and those that go round.
+// Len is how much a watcher holds: flows at links and in tables, where they came
+// from, and those that circulate.
 func (w *Watcher) Len() int { return len(w.places) + len(w.came) + len(w.loops) }
 
 // Note takes the next slot and returns what it shows, by flow. The slice is good
@@ -132,8 +132,8 @@ func (w *Watcher) Note(now frame.Time, s *Slot) []Finding {
 	return w.out
 }
 
-// noteIncomplete notes which switches do not report all of a slot. Of what was before the first
-// one nobody does.
+// noteIncomplete notes which switches do not report all of a slot. Before the first
+// one none does.
 func (w *Watcher) noteIncomplete(s *Slot) {
 	if w.apart == 0 {
 		return
@@ -150,7 +150,7 @@ func (w *Watcher) noteIncomplete(s *Slot) {
 }
 
 // unsure reports whether packets on a link may be counted at its other end in a slot
-// that nobody reports.
+// without a report.
 func (w *Watcher) unsure(p place, s *Slot) bool {
 	next := w.end(p.sw, p.port).Switch
 	return w.apart > 0 && next >= 0 && s.Number < max(w.incomplete[p.sw], w.incomplete[next])+w.apart
@@ -188,22 +188,22 @@ type arrival struct {
 	slot uint64
 }
 
-// purge forgets where flows came from that have not been seen for long.
+// purge removes where flows came from that have not been seen for long.
 func (w *Watcher) purge(slot uint64) {
-	if slot < w.purged+remember {
+	if slot < w.purged+keptSlots {
 		return
 	}
 	w.purged = slot
 	keep := map[visit]arrival{}
 	for k, a := range w.came {
-		if a.slot+remember > slot {
+		if a.slot+keptSlots > slot {
 			keep[k] = a
 		}
 	}
 	w.came = keep
 	loops := map[Key]circle{}
 	for k, c := range w.loops {
-		if c.slot+remember > slot {
+		if c.slot+keptSlots > slot {
 			loops[k] = c
 		}
 	}
@@ -277,7 +277,7 @@ type hop struct {
 	Record
 }
 
-// vague has nothing said in this slot about the links of a switch that a flow leaves
+// vague excludes from the findings of this slot the links of a switch that a flow leaves
 // or comes by.
 func (w *Watcher) vague(k Key, sw int) {
 	if f := w.places[place{k, sw, NoPort}]; f != nil {
@@ -293,8 +293,8 @@ func (w *Watcher) vague(k Key, sw int) {
 	}
 }
 
-// judge says what a slot shows of a flow at a place, and whether the flow is to be
-// remembered there.
+// follow says what a slot shows of a flow at a place, and whether the flow is to be
+// kept there.
 func (w *Watcher) follow(now frame.Time, s *Slot, at place, f *flowlet) bool {
 	up, down := f.up, f.down
 	next := w.end(at.sw, at.port).Switch
@@ -346,15 +346,15 @@ func (w *Watcher) follow(now frame.Time, s *Slot, at place, f *flowlet) bool {
 	// A flow all of whose packets were lost waits for its timeout, and is to be known
 	// again.
 	idle := s.Number - f.last
-	return idle == 0 || idle <= remember && (f.gone > 0 || f.sent > 0 || f.arrived > 0)
+	return idle == 0 || idle <= keptSlots && (f.gone > 0 || f.sent > 0 || f.arrived > 0)
 }
 
-// tells reports whether a flow that a switch has no record of was not there.
+// complete reports whether a flow that a switch has no record of was not there.
 func (s *Slot) complete(sw int) bool { return s.Switches[sw].Known && s.Switches[sw].Complete }
 
-// remember is for how many slots a flow is remembered all of whose packets were
+// keptSlots is for how many slots a flow is kept all of whose packets were
 // lost: a connection tries again after a second or more.
-const remember = 1000
+const keptSlots = 1000
 
 // loop looks for a cycle in the way of a flow in a slot (section 4.4.1): its switches
 // forward it to each other in a ring, and more packets were counted inside than came
@@ -405,7 +405,7 @@ func (w *Watcher) loop(now frame.Time, s *Slot, hops []hop) {
 		}
 	}
 	// Its packets may pass a link again and again, and end in the loop: nothing else is
-	// said of them.
+	// reported of them.
 	for _, h := range hops {
 		w.vague(k, h.sw)
 	}

@@ -45,7 +45,7 @@ func along(a, b, c uint32) (v [4][]Record) {
 	return v
 }
 
-// Losses are told for each burst when it is over, at the link where they were:
+// Losses are reported for each burst when it is over, at the link where they were:
 // packets that were only under way at the end of a slot are none, and of slots whose
 // reports did not come nothing is said.
 func TestLossMap(t *testing.T) {
@@ -76,7 +76,7 @@ func TestLossMap(t *testing.T) {
 	check("in tables", slots(w, nil, drops, none), "1: loss at 1 port 2047, 4")
 }
 
-// A flow all of whose packets vanish behind a switch is named within two slots, once,
+// A flow all of whose packets are lost behind a switch is named within two slots, once,
 // and again after it has been well; a few lost at random are no blackhole.
 func TestBlackholeWatch(t *testing.T) {
 	w := NewWatcher(line)

@@ -107,7 +107,7 @@ func (r *ACLRule) oneFlipMatches(lost []Tuple) bool {
 	return same && first.single() || any.single()
 }
 
-// deniedBehind reports whether all packets meet a rule that denies once rule i
+// deniedBehind reports whether all packets match a rule that denies once rule i
 // does not match any more.
 func deniedBehind(list []ACLRule, i int, lost []Tuple) bool {
 	for _, p := range lost {

@@ -44,7 +44,7 @@ type Collector struct {
 	pairer     *Pairer
 	timing     Timing
 	thresholds []Thresholds // by segment
-	wait       frame.Time   // how long after its end an interval waits for the last word on its batches
+	wait       frame.Time   // how long after its end an interval waits for amendments of its batches
 	sums       []Sum
 	open       []interval // by segment and begin
 	out        []Finding
@@ -76,8 +76,8 @@ func (c *Collector) Bytes() int { return c.pairer.Bytes() }
 // Add takes a report that arrived, as Pairer.Add does.
 func (c *Collector) Add(now frame.Time, r *Report) bool { return c.pairer.Add(now, r) }
 
-// Alive says that the exporter of a node was heard, with or without reports.
-func (c *Collector) Alive(node uint16, now frame.Time) { c.pairer.Seen(node, now) }
+// Seen says that the exporter of a node was seen, with or without reports.
+func (c *Collector) Seen(node uint16, now frame.Time) { c.pairer.Seen(node, now) }
 
 // Missed says that reports of a node up to an instant were not given to Add.
 func (c *Collector) Missed(node uint16, until frame.Time) { c.pairer.Missed(node, until) }

@@ -43,8 +43,8 @@ func TestCollector(t *testing.T) {
 		}
 		c.Add(now, report(up, b, sent...))
 		if b == 35 {
-			c.Alive(2, now)
-			continue // nothing of it arrives, and its exporter is alive
+			c.Seen(2, now)
+			continue // nothing of it arrives, and its exporter is up
 		}
 		c.Add(now, report(down, b, arrived...))
 		if b == 31 {

@@ -211,7 +211,7 @@ func (d *Digest) Clone() *Digest {
 	return &c
 }
 
-// Decoded is what a difference of two digests tells.
+// Decoded is what a difference of two digests contains.
 type Decoded struct {
 	Lost []Signature
 	// Extra are packets that only the downstream meter saw: their header was
@@ -229,10 +229,10 @@ func (d *Decoded) Complete() bool { return d.Residual == 0 }
 // Decode peels a difference (section 5.3.1). The digest is used up. A cell
 // counts as pure only if its signature is one that falls into that very cell:
 // without that test, one lost and one extra packet in a cell of three would
-// be taken for a third that never was, and what is peeled with it is wrong, too. In
+// be taken for a third that does not exist, and what is peeled with it is wrong, too. In
 // a digest of n cells the test is wrong about one such cell in n/3. A packet that
-// never was then comes out of the other cells with the opposite sign: it is put back, and
-// not believed again.
+// does not exist then comes out of the other cells with the opposite sign: it is put back, and
+// not peeled again.
 func (d *Digest) Decode() Decoded {
 	for i := range d.cells {
 		c := &d.cells[i]

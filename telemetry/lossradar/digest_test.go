@@ -41,7 +41,7 @@ func TestSignatureKeepsItsFields(t *testing.T) {
 }
 
 // The time to live: both ends of a segment see the same bit, and a packet that
-// will die in the next switch has it at the meter before.
+// will be dropped in the next switch has it at the meter before.
 func TestExpires(t *testing.T) {
 	for ttl := range 256 {
 		up, down := ExpiresAt(uint8(ttl), 0), ExpiresAt(uint8(max(ttl-1, 0)), 1)

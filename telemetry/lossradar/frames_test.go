@@ -26,7 +26,7 @@ func TestOnward(t *testing.T) {
 
 // Packets of one flow differ where their identification does not: by the low half of
 // the PSN, or of TCP's sequence number. Two with one signature would cancel each other.
-func TestSequencesTellPacketsApart(t *testing.T) {
+func TestSequencesDistinguishPackets(t *testing.T) {
 	a := frame.MustArena(1, 2048, frame.DefaultHeadroom)
 	for name, transport := range map[string]func(n uint32) []wt.Layer{
 		"RoCEv2": func(n uint32) []wt.Layer {

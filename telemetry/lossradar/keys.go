@@ -41,7 +41,7 @@ type Counts struct {
 	Arrived  uint64 // frames with a tag that were counted
 	Wild     uint64 // frames with a tag that the parser found wrong
 	Roomless uint64 // frames that had no room for a tag, and went without
-	Foreign  uint64 // frames that had a tag of somebody without a meter, and went uncounted behind another one
+	Foreign  uint64 // frames that had a tag of a node without a meter, and went uncounted behind another one
 }
 
 // ReportsOfPort is how many digests the two meters at an end of a link need: one that

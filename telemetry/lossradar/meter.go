@@ -29,7 +29,7 @@ type Report struct {
 	// Merged counts batches that were added to this one, because the exporter
 	// had all digests.
 	Merged uint32
-	// Missed counts packets that no digest was free for: the batch tells less
+	// Missed counts packets that no digest was free for: the batch holds less
 	// than what arrived.
 	Missed uint64
 	*Digest
@@ -93,13 +93,13 @@ func (w *few) add(d *Digest, v []Signature) {
 		return
 	}
 	if w.n+len(v) > len(w.v) {
-		w.settle(d)
+		w.flush(d)
 	}
 	w.n += copy(w.v[w.n:], v)
 }
 
-// settle puts all packets into the digest.
-func (w *few) settle(d *Digest) {
+// flush puts all packets into the digest.
+func (w *few) flush(d *Digest) {
 	d.Insert(w.v[:w.n]...)
 	w.n = 0
 }
@@ -134,7 +134,7 @@ func (u *Upstream) Insert(v ...Signature) { u.few.add(u.now.Digest, v) }
 func (u *Upstream) Due() frame.Time { return u.ends }
 
 // Advance ends the batch when its time is over, also where it is empty: a
-// report that does not come is another thing than one that says nothing was
+// report that is missing differs from one that says that nothing was
 // sent. If the exporter has all digests the batch goes on under its number.
 func (u *Upstream) Advance(now frame.Time) {
 	if now < u.ends {
@@ -147,7 +147,7 @@ func (u *Upstream) Advance(now frame.Time) {
 		u.ends += u.timing.Period
 		return
 	}
-	u.few.settle(u.now.Digest)
+	u.few.flush(u.now.Digest)
 	u.now.To = u.ends
 	u.out.Publish(u.now)
 	u.begin(next, now)
@@ -203,7 +203,7 @@ func NewDownstream(m Meter, t Timing, out *telemetry.Outbox[Report]) *Downstream
 func (d *Downstream) Insert(now frame.Time, batch uint8, v ...Signature) {
 	sl := &d.slots[d.last]
 	if sl.state == slotIdle || sl.id != batch {
-		d.settle()
+		d.flush()
 		if sl = d.find(now, batch); sl == nil {
 			d.strays += uint64(len(v))
 			d.missed += uint64(len(v))
@@ -217,10 +217,10 @@ func (d *Downstream) Insert(now frame.Time, batch uint8, v ...Signature) {
 	d.few.add(sl.report.Digest, v)
 }
 
-// settle puts all packets into the digests that they belong to.
-func (d *Downstream) settle() {
+// flush puts all packets into the digests that they belong to.
+func (d *Downstream) flush() {
 	if d.few.n > 0 {
-		d.few.settle(d.slots[d.last].report.Digest)
+		d.few.flush(d.slots[d.last].report.Digest)
 	}
 }
 
@@ -243,7 +243,7 @@ func (d *Downstream) find(now frame.Time, batch uint8) *slot {
 	d.last = idle
 	sl := &d.slots[idle]
 	*sl = slot{state: slotOpen, id: batch, batch: d.unwrap(batch), until: now + d.timing.Period + d.timing.Timeout}
-	// The batch before has said its last word one timeout from now.
+	// The batch before is complete one timeout from now.
 	for i := range d.slots {
 		if o := &d.slots[i]; o.state == slotOpen && o.id == batch-1 {
 			o.until = min(o.until, now+d.timing.Timeout)
@@ -282,7 +282,7 @@ func (d *Downstream) Advance(now frame.Time) {
 	if now < d.due {
 		return
 	}
-	d.settle()
+	d.flush()
 	d.due = frame.Never
 	for i := range d.slots {
 		sl := &d.slots[i]

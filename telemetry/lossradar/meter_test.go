@@ -15,16 +15,16 @@ const ms = frame.Millisecond
 
 // link is a segment with its two meters and a collector, in a test's hands.
 type link struct {
-	up    *Upstream
-	down  *Downstream
-	upBox *telemetry.Outbox[Report]
-	dnBox *telemetry.Outbox[Report]
-	pair  *Pairer
-	out   []Outcome
-	mute  bool // the downstream exporter is gone
-	slow  bool // the upstream exporter takes no reports
-	gap   bool // the downstream one loses them, and says so
-	id    uint16
+	up         *Upstream
+	down       *Downstream
+	upBox      *telemetry.Outbox[Report]
+	dnBox      *telemetry.Outbox[Report]
+	pair       *Pairer
+	out        []Outcome
+	noExporter bool // the downstream exporter is gone
+	slow       bool // the upstream exporter takes no reports
+	gap        bool // the downstream one loses them, and says so
+	id         uint16
 }
 
 func box(n int) *telemetry.Outbox[Report] {
@@ -83,14 +83,14 @@ func (l *link) collect(now frame.Time) {
 			switch {
 			case b == l.dnBox && l.gap:
 				l.pair.Missed(2, r.To+2*DefaultTiming().Period)
-			case b == l.upBox || !l.mute:
+			case b == l.upBox || !l.noExporter:
 				l.pair.Add(now, r)
 			}
 			r.Reset()
 			b.Return(r)
 		}
 	}
-	if !l.mute {
+	if !l.noExporter {
 		l.pair.Seen(2, now)
 	}
 	l.out = append(l.out, l.pair.Advance(now)...)
@@ -113,7 +113,7 @@ func (l *link) losses() (lost []Signature, unknown int) {
 
 // However packets are delayed below the timeout, and whichever are lost, exactly
 // these are reported: packets of two batches arrive mixed.
-func TestBatchesAreToldByTheTag(t *testing.T) {
+func TestBatchesAreReadFromTheTag(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLink()
 		type event struct {
@@ -286,23 +286,23 @@ func TestLatePacketsAmend(t *testing.T) {
 	}
 }
 
-// A dead link: all is lost where the other end's exporter is alive, and nothing
+// A dead link: all is lost where the other end's exporter is up, and nothing
 // is said where it is not. An idle link loses nothing.
-func TestSilence(t *testing.T) {
-	for _, mute := range []bool{false, true} {
-		t.Run(fmt.Sprint("mute=", mute), func(t *testing.T) {
+func TestMissingReports(t *testing.T) {
+	for _, noExporter := range []bool{false, true} {
+		t.Run(fmt.Sprint("mute=", noExporter), func(t *testing.T) {
 			l := newLink()
-			l.mute = mute
+			l.noExporter = noExporter
 			for i := range frame.Time(390) {
 				l.send(i * 20 * frame.Microsecond)
 			}
 			l.advance(100 * ms)
 			first := l.out[slices.IndexFunc(l.out, func(o Outcome) bool { return o.Batch == 0 })]
-			if first.Unknown != mute || first.Sent != 390 || !mute && (first.Net != 390) {
+			if first.Unknown != noExporter || first.Sent != 390 || !noExporter && (first.Net != 390) {
 				t.Errorf("%+v", first)
 			}
 			for _, o := range l.out {
-				if o.Batch > 0 && (o.Sent != 0 || o.Net != 0 || o.Unknown != mute) {
+				if o.Batch > 0 && (o.Sent != 0 || o.Net != 0 || o.Unknown != noExporter) {
 					t.Errorf("an idle batch: %+v", o)
 				}
 			}

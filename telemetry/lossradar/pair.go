@@ -23,11 +23,11 @@ type Outcome struct {
 	Batch    uint64
 	From, To frame.Time // at the upstream meter
 	Sent     int64
-	// Unknown says that a meter did not report and that whoever exports for it
-	// was not heard either: nothing can be said about losses.
+	// Unknown says that a meter did not report and that its exporter
+	// was not seen either: nothing can be said about losses.
 	Unknown bool
 	// Revision counts outcomes of the same batch: a later one, after packets
-	// that came late, stands in the place of those before.
+	// that came late, replaces those before.
 	Revision int
 	Decoded
 }
@@ -41,7 +41,7 @@ type Pairer struct {
 	where    map[Meter][]int // segments of a meter
 	pending  map[pairKey]*pair
 	order    []*pair               // the same, oldest first
-	lastSeen map[uint16]frame.Time // when the exporter of a node was last heard
+	lastSeen map[uint16]frame.Time // when the exporter of a node was last seen
 	gap      map[uint16]frame.Time // until when reports of a node are not all here
 	out      []Outcome
 }
@@ -65,7 +65,7 @@ type pair struct {
 	amended  bool
 	missed   uint64
 	merged   uint32 // batches that the entrance added to this one
-	forgot   bool   // what the exit said of it may be forgotten
+	forgot   bool   // reports of the exit on it may have been discarded
 }
 
 // longestMerged is how many batches may run on as one: while they do, the exit
@@ -84,7 +84,7 @@ func NewPairer(t Timing, grace frame.Time, segments []Segment) *Pairer {
 	return p
 }
 
-// Seen says that the exporter of a node was heard, with or without reports.
+// Seen says that the exporter of a node was seen, with or without reports.
 func (p *Pairer) Seen(node uint16, now frame.Time) { p.lastSeen[node] = now }
 
 // Missed says that reports of a node up to an instant were not given to Add: that one
@@ -154,7 +154,7 @@ func (p *Pairer) Advance(now frame.Time) []Outcome {
 			continue
 		}
 		if !a.decided {
-			p.decide(a, true) // its entrance said nothing
+			p.decide(a, true) // there is no report of its entrance
 		}
 		delete(p.pending, a.key)
 	}
@@ -206,7 +206,7 @@ func (p *Pairer) last(a *pair) frame.Time {
 func (p *Pairer) wait() frame.Time { return p.timing.Period + p.timing.Timeout + p.grace }
 
 // allSeen reports whether the exporters of the downstream meters that did not
-// report are alive, so that their silence means that nothing arrived.
+// report are up, so that no report means that nothing arrived.
 func (p *Pairer) allSeen(s *Segment, a *pair, now frame.Time) bool {
 	for _, m := range s.Down {
 		if at, ok := p.lastSeen[m.Node]; !a.down[m] && (!ok || now-at > 2*p.timing.Period+p.grace || a.upDone <= p.gap[m.Node]) {

@@ -73,7 +73,7 @@ func (s Signature) plausible() bool {
 
 // ExpiresAt says what the bit for the time to live is at a meter that sees a
 // packet after it was decremented `hops` times since the upstream meter: both
-// ends of a segment must agree, and a packet that dies in the next switch still
+// ends of a segment must agree, and a packet that is dropped in the next switch still
 // has a time to live of one at the upstream meter.
 func ExpiresAt(ttl uint8, hops uint8) bool { return int(ttl)+int(hops) <= 1 }
 
@@ -81,6 +81,6 @@ func ExpiresAt(ttl uint8, hops uint8) bool { return int(ttl)+int(hops) <= 1 }
 // with one, packets that differ by consecutive sequence numbers or instants alone
 // would have cells at even distances.
 func hash(k *telemetry.Keys, s Signature) uint64 {
-	const spread = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio: Extra must not meet the bits of an address
+	const spread = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio: Extra must not coincide with the bits of an address
 	return telemetry.Fold(telemetry.Fold(s.Addrs^uint64(s.Extra)*spread^k[0], s.Rest^k[1])^k[2], k[3]|1)
 }

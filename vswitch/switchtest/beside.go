@@ -17,7 +17,7 @@ type Passer interface {
 
 // BenchBeside measures what something costs: vectors of the same frames go
 // through a switch without it and one with it, in turn and a few
-// at a time, so that both meet the same machine. It reports the medians of both
+// at a time, so that both have the same machine. It reports the medians of both
 // and, as x, how fast the switch with it forwards: 1 is as fast as without.
 func BenchBeside(b *testing.B, without, with Passer) { BenchBesideOf(b, Vector, without, with) }
 

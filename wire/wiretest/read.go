@@ -136,8 +136,8 @@ func (r *reader) frame(what []string) []byte {
 	for _, w := range what[1:] {
 		v := strings.Fields(w)
 		switch {
-		case v[0] == "let" && len(v) == 5:
-			mark = []byte{0x88, 0xb5, byte(r.number(v[3], 8)), 0}
+		case v[0] == "escaped" && len(v) == 4:
+			mark = []byte{0x88, 0xb5, byte(r.number(v[2], 8)), 0}
 		case v[0] == "class" && mark != nil:
 			mark[3] = byte(r.number(v[1], 8))
 		case v[0] == "vlan" && len(v) == 4:
@@ -191,7 +191,7 @@ func (r *reader) arp(v []string, src string) wire.ARPFields {
 		r.fail("%q is neither: who has A? tell B, nor: A is at STATION", strings.Join(v, " "))
 		return wire.ARPFields{}
 	}
-	// Whom it tells stands in the Ethernet header alone.
+	// The receiver is in the Ethernet header alone.
 	return wire.ARPFields{Op: wire.ARPReply, SenderMAC: r.mac(v[4]), SenderIP: Addr4(v[1]), TargetIP: netip.AddrFrom4([4]byte{}).As4()}
 }
 

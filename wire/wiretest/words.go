@@ -27,7 +27,7 @@ func Words(b []byte, bytes int) string {
 	}
 	s := []string{station(e.Dst(), e.Src())}
 	if e.EtherType() == wire.EtherTypeTokenMark && len(b) >= wire.EthernetLen+wire.TokenMarkLen {
-		s = append(s, fmt.Sprintf("let out for %d hops, class %d", b[14], b[15]))
+		s = append(s, fmt.Sprintf("escaped for %d hops, class %d", b[14], b[15]))
 		b = append(append([]byte(nil), b[:12]...), b[16:]...)
 	}
 	m := ParseHead(b, bytes)

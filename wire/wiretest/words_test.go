@@ -14,7 +14,7 @@ func TestWordsOfWhatIsRead(t *testing.T) {
 		"h1 > h2, 10.0.0.1 > 10.0.0.2, UDP 1000 > 2000, 1000 bytes",
 		"h1 > h2, vlan 10 priority 3, 10.0.0.1 > 10.0.0.2 ttl 9 dscp 24 ECT(0), UDP 1000 > 2000, 64 bytes",
 		"h1 > h258, 10.0.0.1 > 10.0.0.2 CE, UDP 49152 > RoCE, SEND middle qp 5 psn 77, 1500 bytes",
-		"h1 > h2, let out for 2 hops, class 3, 10.0.0.1 > 10.0.0.2, UDP 1000 > 2000, 104 bytes",
+		"h1 > h2, escaped for 2 hops, class 3, 10.0.0.1 > 10.0.0.2, UDP 1000 > 2000, 104 bytes",
 		"h3 > all, ARP: who has 10.0.0.2? tell 10.0.0.3",
 		"h2 > h3, ARP: 10.0.0.2 is at h2",
 		"h1 > h2, 10.0.0.1 > 10.0.0.2, echo request 7, 98 bytes",
@@ -42,7 +42,7 @@ func TestReadRefuses(t *testing.T) {
 		"h1 > h2, something":               "not understood",
 		"h1 > h2, vlan 9999 priority 1":    "12 bits",
 		"PFC: class 9 goes on":             "3 bits",
-		"wish: class 3":                    "no control frame",
+		"pause: class 3":                   "no control frame",
 	} {
 		if b, err := wt.Read(line, map[string]wire.MAC{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, % x; want %q", line, err, b, want)

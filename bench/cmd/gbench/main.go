@@ -2,8 +2,8 @@
 //
 //	gbench compare [flags] [forwarder...]   forwarders on veth pairs, in turn (root)
 //	gbench list                             the forwarders, and which of them can run here
-//	gbench memory [flags]                   the in-memory benchmarks of every room, as a table
-//	gbench turns [flags] ROOM[@CHECKOUT]... benchmarks of rooms or checkouts in turn, as a table
+//	gbench memory [flags]                   the in-memory benchmarks of every package, as a table
+//	gbench turns [flags] PACKAGE[@CHECKOUT]... benchmarks of packages or checkouts in turn, as a table
 //	gbench ceiling [flags]                  what a core can do without a kernel, beside C
 //	gbench sim [flags]                      networks in virtual time, as a table
 //	gbench gen [flags]                      the generator alone, on any device (root)
@@ -28,8 +28,8 @@ type command struct {
 var commands = []command{
 	{"compare", "measure forwarders on veth pairs, in turn", compareCmd},
 	{"list", "the forwarders, and which of them can run here", listCmd},
-	{"memory", "the in-memory benchmarks of every room, as a table", memoryCmd},
-	{"turns", "benchmarks of rooms or checkouts in turn, on a busy machine", turnsCmd},
+	{"memory", "the in-memory benchmarks of every package, as a table", memoryCmd},
+	{"turns", "benchmarks of packages or checkouts in turn, on a busy machine", turnsCmd},
 	{"ceiling", "what a core can do without a kernel, beside C", ceilingCmd},
 	{"sim", "networks in virtual time, as a table", simCmd},
 	{"gen", "send frames from a device", genCmd},

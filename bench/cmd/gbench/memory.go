@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 )
 
-// memoryCmd runs go test -bench over the rooms and prints one line a benchmark.
+// memoryCmd runs go test -bench over the packages and prints one line a benchmark.
 func memoryCmd(args []string) error {
 	f := flag.NewFlagSet("gbench memory", flag.ExitOnError)
 	pattern := f.String("bench", ".", "benchmarks, a regular expression")
@@ -20,12 +20,12 @@ func memoryCmd(args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	rooms := f.Args()
-	if len(rooms) == 0 {
-		rooms = []string{"./..."}
+	packages := f.Args()
+	if len(packages) == 0 {
+		packages = []string{"./..."}
 	}
 	// One package at a time: two would measure each other.
-	cmd := exec.Command("go", append([]string{"test", "-run", "^$", "-p", "1", "-bench", *pattern, "-benchtime", *benchtime, "-benchmem"}, rooms...)...)
+	cmd := exec.Command("go", append([]string{"test", "-run", "^$", "-p", "1", "-bench", *pattern, "-benchtime", *benchtime, "-benchmem"}, packages...)...)
 	cmd.Dir = *root
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -36,12 +36,12 @@ func memoryCmd(args []string) error {
 		return err
 	}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "room\tbenchmark\tns/frame\tns/op\tB/op\tallocs/op\tother")
-	room := ""
+	fmt.Fprintln(t, "package\tbenchmark\tns/frame\tns/op\tB/op\tallocs/op\tother")
+	pkg := ""
 	for in := bufio.NewScanner(out); in.Scan(); {
 		line := in.Text()
 		if p, is := strings.CutPrefix(line, "pkg: "); is {
-			room = strings.TrimPrefix(p, "gswitch/")
+			pkg = strings.TrimPrefix(p, "gswitch/")
 			continue
 		}
 		if strings.HasPrefix(line, "--- FAIL") || strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "panic:") {
@@ -56,7 +56,7 @@ func memoryCmd(args []string) error {
 					other = append(other, v+" "+unit)
 				}
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", room, name, value["ns/frame"], value["ns/op"], value["B/op"], value["allocs/op"], strings.Join(other, ", "))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", pkg, name, value["ns/frame"], value["ns/op"], value["B/op"], value["allocs/op"], strings.Join(other, ", "))
 		}
 	}
 	if err := t.Flush(); err != nil {

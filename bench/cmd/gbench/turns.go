@@ -16,13 +16,13 @@ import (
 	"text/tabwriter"
 )
 
-// turnsCmd compares benchmarks of rooms, also of several checkouts, on a machine on which
+// turnsCmd compares benchmarks of packages, also of several checkouts, on a machine on which
 // others work: each runs for a few milliseconds in turn, many times, and the quickest
-// tenth counts, which is what the machine could do when nobody disturbed it.
+// tenth counts, which is what the machine could do when it was not disturbed.
 func turnsCmd(args []string) error {
 	f := flag.NewFlagSet("gbench turns", flag.ExitOnError)
 	f.Usage = func() {
-		fmt.Fprint(f.Output(), "usage: gbench turns [flags] ROOM[@CHECKOUT]...\n"+
+		fmt.Fprint(f.Output(), "usage: gbench turns [flags] PACKAGE[@CHECKOUT]...\n"+
 			"such as: gbench turns -bench 'Bridge|Full' ./vswitch@/tmp/before ./vswitch\n")
 		f.PrintDefaults()
 	}
@@ -35,7 +35,7 @@ func turnsCmd(args []string) error {
 	}
 	if f.NArg() == 0 || *rounds < 1 {
 		f.Usage()
-		return errors.New("name rooms, and one round at least")
+		return errors.New("name packages, and one round at least")
 	}
 	dir, err := os.MkdirTemp("", "gbench-turns-")
 	if err != nil {
@@ -44,11 +44,11 @@ func turnsCmd(args []string) error {
 	defer os.RemoveAll(dir)
 	var all []*contender
 	for i, arg := range f.Args() {
-		room, checkout, ok := strings.Cut(arg, "@")
+		pkg, checkout, ok := strings.Cut(arg, "@")
 		if !ok {
 			checkout = filepath.Dir(binDir())
 		}
-		c := &contender{label: arg, dir: filepath.Join(checkout, room), program: filepath.Join(dir, strconv.Itoa(i)+".test"), ns: map[string][]float64{}}
+		c := &contender{label: arg, dir: filepath.Join(checkout, pkg), program: filepath.Join(dir, strconv.Itoa(i)+".test"), ns: map[string][]float64{}}
 		cmd := exec.Command("go", "test", "-c", "-o", c.program, ".")
 		cmd.Dir, cmd.Stderr = c.dir, os.Stderr
 		if err := cmd.Run(); err != nil {
@@ -79,7 +79,7 @@ func turnsCmd(args []string) error {
 	return report(os.Stdout, all)
 }
 
-// contender is a room of a checkout, whose benchmarks run in turn with others'.
+// contender is a package of a checkout, whose benchmarks run in turn with others'.
 type contender struct {
 	label, dir, program string
 	names               []string // in the order of the first round

@@ -51,7 +51,7 @@ type clockSet struct {
 	cut     []bool // nodes that have failed, or that what works does not connect with most others
 }
 
-// plan says who follows whom. On real frames nodes get what arrives late: they use
+// plan says which clock follows which. On real frames nodes get what arrives late: they use
 // messages alone that the emulated link has stamped.
 func plan(r *scenario.Run, real bool) (*clockSet, error) {
 	s, err := r.ClockSpec()

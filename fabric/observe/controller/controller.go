@@ -39,7 +39,7 @@ func (c *Controller) Later(now frame.Time, do func(now frame.Time)) {
 }
 
 // Avoid sends what is for an address by other ports than one, if the switch has others
-// for it. first says that nobody did before.
+// for it. first says that none did before.
 func (c *Controller) Avoid(to netip.Prefix, w flows.Way) (first, ok bool) {
 	if c.moved[move{to, w}] {
 		return false, true

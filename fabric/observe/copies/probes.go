@@ -78,7 +78,7 @@ func (s *probeSeries) send(now frame.Time, n *vnet.Network) {
 	}
 }
 
-// put writes what became of the probes, of which the copies tell.
+// put writes what became of the probes, according to the copies.
 func (p probes) put(book *traces.Book, out *results.Run) {
 	series := map[uint32]traces.Series{}
 	for _, s := range book.Probes() {

@@ -88,8 +88,8 @@ func (f *flowBook) take(now frame.Time) {
 	}
 }
 
-// move sends what is for the destination of a flow that vanishes by another of its
-// ways: at the switch behind which it vanishes, or the nearest before it that has
+// move sends what is for the destination of a blackholed flow by another of its
+// ways: at the switch behind which it is lost, or the nearest before it that has
 // several.
 func (f *flowBook) move(now frame.Time, i int) {
 	x := &f.book.Findings()[i].Finding

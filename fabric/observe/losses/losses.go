@@ -1,5 +1,5 @@
 // Package losses puts together the digests of both ends of each link that is metered
-// (switch.lossradar, hosts.lossradar), and compares what they tell with what was lost.
+// (switch.lossradar, hosts.lossradar), and compares what they report with what was lost.
 package losses
 
 import (
@@ -90,7 +90,7 @@ type losses struct {
 	counted  []view.Loss                   // of found, by segment and cause
 	truth    map[lostFrame]lossradar.Cause // of links' faults
 	byFault  []int64                       // how many, by segment
-	strange  int                           // reports of meters that nobody knows
+	strange  int                           // reports of unknown meters
 	scratch  *frame.Pool
 	arena    *frame.Arena
 	parser   *wire.Parser
@@ -299,7 +299,7 @@ func (l *losses) lost(id sim.LinkID, way sim.Way, why fault.Loss, b []byte) {
 }
 
 // inTables are the reasons for which a switch drops what a link brought, other than
-// for want of room and because it was told to.
+// for want of room and because it is configured to.
 var inTables = []frame.Reason{frame.ACLDrop, frame.NoRoute, frame.Blackhole, frame.Unreachable, frame.Prohibited, frame.TTLExpired, frame.NeighborQueue, frame.NeighborFailed, frame.MTUExceeded, frame.EgressPortDown}
 
 // dropped is how many frames the switches at both ends of a segment dropped: in the

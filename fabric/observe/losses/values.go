@@ -9,7 +9,7 @@ var values = []measure.Key{
 	{Name: "lost_named_share", Of: measure.OfRun, Doc: "The same as a share."},
 	{Name: "lost_wrong_total", Of: measure.OfRun, Doc: "Frames that digests named although no link or switch lost them."},
 	{Name: "lost_unknown_batches_total", Of: measure.OfRun, Doc: "Batches of which a report was missing."},
-	{Name: "lost_strange_reports_total", Of: measure.OfRun, Doc: "Reports of meters that nobody knows, or of another shape."},
+	{Name: "lost_strange_reports_total", Of: measure.OfRun, Doc: "Reports of unknown meters, or of another shape."},
 	{Name: "lost_decoded_batches_share", Of: measure.OfRun, Doc: "Of the batches of a link in which frames were lost, the share of which every loss was named."},
 	{Name: "lost_unknown_total", Of: measure.OfRun, Doc: "Frames that were named and whose cause could not be known."},
 	{Name: "lost_congestion_total", Of: measure.OfRun, Doc: "Frames that were named as lost to a full queue."},

@@ -109,7 +109,7 @@ func (b *book) limit(used uint64) uint64 {
 }
 
 // inferred returns what the recorded hosts send in a replay, by host, at the times that
-// samples of each flow and the clocks of the hosts tell, and how many samples there are.
+// samples of each flow and the clocks of the hosts give, and how many samples there are.
 func (b *book) inferred(hosts int) (v [][]departure, packets, samples int, err error) {
 	c := &b.r.Doc.QueueReplay
 	recorded, err := scenario.FindHosts(b.r.Topology, c.Hosts)

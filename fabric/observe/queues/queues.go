@@ -18,7 +18,7 @@ import (
 )
 
 var values = []measure.Key{
-	{Name: "queue_replay_difference_mean_bytes", Of: measure.OfRun, Doc: "By how much the bytes of each flow that a packet meets in a queue differ in the replay of the queues from the run, of all flows together, with queue_replay."},
+	{Name: "queue_replay_difference_mean_bytes", Of: measure.OfRun, Doc: "By how much the bytes of each flow that a packet finds in a queue differ in the replay of the queues from the run, of all flows together, with queue_replay."},
 	{Name: "queue_replay_difference_p99_bytes", Of: measure.OfRun, Doc: "The 99th percentile of it."},
 	{Name: "queue_replay_drop_error_share", Of: measure.OfRun, Doc: "Share of the packets that are dropped in the run or in the replay of which the replay, in which switches drop only what hosts tagged, has it wrong."},
 	{Name: "queue_replay_untagged_drop_error_share", Of: measure.OfRun, Doc: "The same of a replay in which switches drop as in the run."},

@@ -1,4 +1,4 @@
-// Package query gets from the switches of a running fabric what they remember of
+// Package query gets from the switches of a running fabric what they logged of
 // pauses and what waits in them, and joins the answers.
 package query
 
@@ -113,7 +113,7 @@ func join(t network, answers []*api.Pauses, slack float64) *pauses.Trace {
 			}
 			if !m.Asked {
 				if t.isSwitch(p.Of.Node) {
-					continue // it tells itself
+					continue // it reports itself
 				}
 				p.By, p.Of = p.Of, p.By
 			}

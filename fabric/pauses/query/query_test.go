@@ -30,7 +30,7 @@ func (t network) port(node, to string) uint32 {
 }
 
 // Two daemons whose clocks read the machine's make one tree; what a switch
-// reports its own asking is not told again by the one that was asked, and a
+// reports its own requests is not reported again by the one that was asked, and a
 // host that asks is known from the switch alone.
 func TestJoin(t *testing.T) {
 	n := topology(t, "dumbbell:2,2")

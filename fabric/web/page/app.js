@@ -14,7 +14,7 @@ let model = null, chosen = null, held = false, link = "connecting", dirty = fals
 const drawing = new Drawing($("picture"), $("stage"), $("tip"), select);
 const panel = new Panel($("panel"), select);
 
-// Theme: what the system says, until somebody chooses.
+// Theme: that of the system, until one is chosen.
 function theme(name) {
   if (name) document.documentElement.dataset.theme = name;
   else delete document.documentElement.dataset.theme;
@@ -27,7 +27,7 @@ $("theme").addEventListener("click", () => {
   try { localStorage.setItem("theme", dark ? "light" : "dark"); } catch { /* private windows have none */ }
 });
 
-// ways are the traced packets that were chosen, which samples soon tell nothing of any more.
+// ways are the traced packets that were chosen, of which samples soon have nothing any more.
 const ways = new Map();
 
 function select(what) {
@@ -40,7 +40,7 @@ function select(what) {
   choose();
 }
 
-// choose shows what the address says.
+// choose shows what the address selects.
 function choose() {
   if (!model) return;
   const [kind, value] = decodeURIComponent(location.hash.slice(1)).split("=");
@@ -105,7 +105,7 @@ function head() {
   document.title = `${l.title || l.name} – gfabric`;
   const hosts = l.nodes.filter((n) => n.kind === "host").length;
   $("subtitle").textContent = [s && s.run, `${plural(hosts, "host")}, ${plural(l.nodes.length - hosts, "switch")}`, engines[l.on] || l.on,
-    l.scale > 1 ? `${fmt.count(l.scale)} times slower than the nodes think` : ""].filter(Boolean).join(" · ");
+    l.scale > 1 ? `${fmt.count(l.scale)} times slower than the time of the nodes` : ""].filter(Boolean).join(" · ");
   $("full").textContent = fmt.bytes(model.full);
   $("progress").style.width = s && l.end_seconds ? Math.min(100, 100 * s.t / l.end_seconds) + "%" : "0";
   const causes = [...model.causes].sort();

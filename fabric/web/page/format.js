@@ -34,7 +34,7 @@ export function seconds(v) {
   return Math.floor(v / 60) + " min " + Math.round(v % 60) + " s";
 }
 
-// clock is an instant of a run, with as many digits as samples tell apart.
+// clock is an instant of a run, with as many digits as samples distinguish.
 export function clock(v, end) {
   const top = end || v;
   if (top < 1e-3) return (v * 1e6).toFixed(1) + " µs";

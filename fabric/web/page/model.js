@@ -31,7 +31,7 @@ export class Model {
     this.restart();
   }
 
-  // restart forgets the samples: another run begins.
+  // restart clears the samples: another run begins.
   restart() {
     this.sample = null;
     this.time = new Float64Array(KEEP).fill(NaN);

@@ -15,7 +15,7 @@ export function h(name, attrs, ...children) {
 // fate says what became of a traced packet.
 const fate = (m, w) => {
   const last = w.nodes.length ? m.layout.nodes[w.nodes[w.nodes.length - 1]].name : "?";
-  return { delivered: "delivered", lost: `lost behind ${last}`, dropped: `dropped: ${w.reason}`, looped: "went round" }[w.kind] || w.kind;
+  return { delivered: "delivered", lost: `lost behind ${last}`, dropped: `dropped: ${w.reason}`, looped: "looped" }[w.kind] || w.kind;
 };
 
 const way = (m, e) => `${m.name(e)} → ${m.name(e.peer)}`;
@@ -82,7 +82,7 @@ export class Panel {
     const m = this.model;
     this.root.append(h("div", { className: "head", id: "overview" }, h("p", { className: "kind" }, "fabric"), h("h2", {}, m.layout.name || "all")));
     const busiest = this.table("Longest queues", ["port", ">queue", ">peak", ">load"], "queues");
-    const pauses = this.table("Who stops whom", ["", ">times", ">stopped", "in"], "pauses");
+    const pauses = this.table("Pauses", ["", ">times", ">stopped", "in"], "pauses");
     const drops = this.table("Drops", ["port", ">frames"], "dropped");
     const metered = m.causes.size > 0;
     const losses = metered && this.table("Lost on links, as the meters at their ends find", ["direction", "cause", ">frames", "last"], "losses");
@@ -103,7 +103,7 @@ export class Panel {
           losses(v.map(([e, l]) => [this.portButton(e), h("span", { className: "cause " + l.cause }, l.cause), fmt.count(l.frames), fmt.clock(l.last_seconds, m.layout.end_seconds || l.last_seconds)]), "None.");
         }
         if (traced) {
-          // What went wrong is told first.
+          // What went wrong comes first.
           const v = [...m.ways].sort((a, b) => (a.kind === "delivered") - (b.kind === "delivered")).slice(0, 12);
           ways(v.map((w) => [h("button", { type: "button", className: "link", on: () => this.select({ way: w }) }, w.flow), fate(m, w), fmt.seconds(w.took_seconds)]), "None.");
         }
@@ -247,7 +247,7 @@ export function wayEnds(m, w) {
 }
 export function pathOf(m, f) { return (f.path || []).map((p) => m.ports[p.node] && m.ports[p.node][p.port]).filter(Boolean); }
 
-// passes tells whether a flow's data leaves by e.
+// passes reports whether a flow's data leaves by e.
 function passes(m, f, e) {
   return (f.path || []).some((p) => p.node === e.node && p.port === e.port) || f.src === e.node;
 }
@@ -255,7 +255,7 @@ function passes(m, f, e) {
 function pausesBefore(m) {
   let n = 0;
   for (const e of m.ends) if (e.now) n += e.now.pauses;
-  return n ? `Nobody now; ${fmt.count(n)} times before.` : "Nobody.";
+  return n ? `None now; ${fmt.count(n)} times before.` : "None.";
 }
 
 // keep changes rows and gives the focus back to the button that had it.

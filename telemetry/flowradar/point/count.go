@@ -22,7 +22,7 @@ type Point struct {
 }
 
 // recent is a flow of this slot: its first packet is in the tables, and by are those
-// since then, of which the tables hear when the place is needed, or the slot ends.
+// since then, which go to the tables when the place is needed, or the slot ends.
 type recent struct {
 	flow flowradar.Key
 	by   flowradar.Traffic
@@ -34,7 +34,7 @@ const recentBits = 8
 
 func newPoint(n *vswitch.Node) vswitch.Instance {
 	p := &Point{node: n, arena: n.Arena(), ends: frame.Never}
-	p.settle()
+	p.flush()
 	return vswitch.Instance{State: p, Adopt: p.adopt, Forwards: p.forwards, Dropped: p.dropped, Advance: p.advance, Read: p.read}
 }
 
@@ -56,7 +56,7 @@ func (p *Point) adopt(now frame.Time) {
 		return
 	}
 	if p.now != nil {
-		p.settle()
+		p.flush()
 		p.publish(now)
 	}
 	p.config, p.now, p.ends = c, nil, frame.Never
@@ -89,13 +89,13 @@ func (p *Point) begin(r *flowradar.Report, now frame.Time) {
 	p.now, p.ends = r, (slot+1)*p.config.Slot
 }
 
-// advance ends a slot when its time is over, whether or not anything came: a report
-// that is not there is another thing than a flow that is not.
+// advance ends a slot when its time is over, whether or not anything came: a missing report
+// differs from a flow without packets.
 func (p *Point) advance(now frame.Time) frame.Time {
 	if now < p.ends {
 		return p.ends
 	}
-	p.settle()
+	p.flush()
 	next := p.desk.Outbox().Empty()
 	if next == nil {
 		// The exporter has all tables: this slot goes on.
@@ -215,9 +215,9 @@ func (p *Point) update(q *recent) {
 	q.by.Packets, q.by.Bytes = 0, 0
 }
 
-// settle has the tables count all that is not in them, and forgets the recent flows: none
+// flush has the tables count all that is not in them, and clears the recent flows: none
 // is in the tables of the next slot.
-func (p *Point) settle() {
+func (p *Point) flush() {
 	for i := range p.recent {
 		q := &p.recent[i]
 		if q.by.Packets > 0 {
@@ -231,7 +231,7 @@ func (p *Point) settle() {
 func (p *Point) read(emit func(counter int, port uint16, value float64, labels ...string)) {
 	sum := p.sum
 	if r := p.now; r != nil {
-		p.settle()
+		p.flush()
 		sum[packets] += r.Packets
 		sum[others] += r.Other
 		if r.Exact != nil {

@@ -120,6 +120,6 @@ var counters = []vswitch.Counter{
 	others:    {Name: "flowradar_other_frames_total", Help: "Frames of no flow: not IP."},
 	overflows: {Name: "flowradar_overflow_packets_total", Help: "Frames whose flow found the exact table full."},
 	slots:     {Name: "flowradar_slots_total", Help: "Slots that were reported, empty ones among them."},
-	merged:    {Name: "flowradar_merged_slots_total", Help: "Slots that ran on into the next, because nobody took the reports."},
+	merged:    {Name: "flowradar_merged_slots_total", Help: "Slots that ran on into the next, since the reports were not taken."},
 	memory:    {Name: "flowradar_memory_bytes", Help: "Memory of the tables.", Gauge: true},
 }

@@ -128,7 +128,7 @@ func TestWhatCounts(t *testing.T) {
 }
 
 // A host that sends ever new flows fills the tables of its slot, for others, too: those
-// that come later are not told by themselves then. What is not told is counted, packets of
+// that come later are not reported by themselves then. What is not reported is counted, packets of
 // all are, no flow is made up, and the next slot is whole.
 func TestOneHostFillsTheTables(t *testing.T) {
 	const flood = 2000
@@ -140,15 +140,15 @@ func TestOneHostFillsTheTables(t *testing.T) {
 		r.Out(1)
 		r.Out(2)
 	}
-	quiet := func() {
+	idle := func() {
 		r.In(1, other)
 		r.Advance(1)
 		r.Out(0)
 		r.Out(2)
 	}
-	quiet()
+	idle()
 	r.Advance(slot)
-	quiet()
+	idle()
 	r.Advance(slot)
 	v := reports(t, r)
 	if len(v) != 2 {
@@ -163,7 +163,7 @@ func TestOneHostFillsTheTables(t *testing.T) {
 	}
 	table := full.Image.Single()
 	if table.FlowsDone() {
-		t.Error("a table of 64 flows tells 2000")
+		t.Error("a table of 64 flows reports 2000")
 	}
 	for _, x := range table.Records {
 		if port := uint16(x.Rest >> 24); x.Src() != 0x0a000001 && x.Src() != 0x0a000002 || x.Src() == 0x0a000001 && (port == 0 || port > flood) {
@@ -287,7 +287,7 @@ func TestMutatedFrames(t *testing.T) {
 func TestCountingAllocatesNothing(t *testing.T) {
 	r := st.New(t, with(st.Star(), options("both", 64)))
 	r.AllocatesNothing([][]byte{datagram(1), datagram(2)})
-	of(r).settle()
+	of(r).flush()
 	if of(r).now.Packets < 100 {
 		t.Errorf("%d packets are counted", of(r).now.Packets)
 	}

@@ -44,8 +44,8 @@ func (m *Meters) TakeReport(b []byte) ([]byte, bool) { return telemetry.AppendOl
 func (m *Meters) Config() lossradar.Config { return m.config }
 
 // adopt makes the meters, or makes them anew where the configuration has changed: what
-// was counted in the batches that were open is lost to the collector then, which hears
-// of the new ones under other numbers.
+// was counted in the batches that were open is lost to the collector then, which gets
+// the new ones under other numbers.
 func (m *Meters) adopt(options any) hostnic.Stages {
 	c, on := options.(lossradar.Config)
 	if !on {
@@ -85,7 +85,7 @@ func (m *Meters) arrives(now frame.Time, v []frame.Ref) {
 		}
 		s, ok := lossradar.OfFrame(m.arena.Bytes(r), m.arena.Meta(r))
 		if !ok {
-			if !wire.HasLinkTag(m.arena.Bytes(r)) { // which a switch covered with its own
+			if !wire.HasLinkTag(m.arena.Bytes(r)) { // which a switch put before its own
 				m.count.Wild++
 			}
 			continue
@@ -110,8 +110,8 @@ func (m *Meters) arrived(now frame.Time, batch uint8, n int) {
 	m.nic.Arm(m.down.Due()) // of a batch that began
 }
 
-// leaves counts a frame at the entrance of the link and notifies the other end. A link
-// that makes good for a late caller may be before what has been told.
+// leaves counts a frame at the entrance of the link and tags it for the other end. The time of a link
+// that makes up for a late caller may be before one that was given.
 func (m *Meters) leaves(t frame.Time, r frame.Ref) {
 	s, ok := lossradar.OfFrame(m.arena.Bytes(r), m.arena.Meta(r))
 	if !ok {

@@ -47,7 +47,7 @@ var counters = []feature.Counter{
 	{Name: "host_lossradar_wild_frames_total", Help: "Frames with a tag that the parser found wrong, which count as lost."},
 	{Name: "host_lossradar_roomless_frames_total", Help: "Frames that had no room for a tag and were not counted."},
 	{Name: "host_lossradar_stray_frames_total", Help: "Frames whose batch was gone or could not be kept apart."},
-	{Name: "host_lossradar_merged_batches_total", Help: "Batches that ran on because nobody took the reports."},
+	{Name: "host_lossradar_merged_batches_total", Help: "Batches that ran on since the reports were not taken."},
 }
 
 func (m *Meters) read(emit func(counter int, value float64, labels ...string)) {

@@ -22,7 +22,7 @@ type Meters struct {
 	in, left run
 }
 
-// origin is what the other end of a link told about a frame.
+// origin is what the other end of a link reported of a frame.
 type origin struct {
 	sig   lossradar.Signature
 	flags uint32 // Meta.Flags of then
@@ -91,8 +91,8 @@ func (m *Meters) at(port uint16) *meters {
 }
 
 // rebuild makes all meters anew: which digests there are depends on all ports. What
-// was counted in the batches that were open is lost to the collector, which hears
-// of the new ones under other numbers.
+// was counted in the batches that were open is lost to the collector, which gets
+// the new ones under other numbers.
 func (m *Meters) rebuild() {
 	ports := m.node.Config().Ports
 	old := m.ports
@@ -197,9 +197,9 @@ func (m *Meters) forwards(now frame.Time, v []frame.Ref) {
 	m.countLeft()
 }
 
-// cover puts a tag before a frame that begins with one already, which came from who has no
-// meter, such as a host: so it passes as it is, and the other end of the link takes it for no
-// frame of a batch. What is in such a frame is counted at neither end.
+// cover puts a tag before a frame that begins with one already, which came from a node without a
+// meter, such as a host: it passes unchanged, and the other end of the link takes it for no
+// frame of a batch. Such a frame is counted at neither end.
 func (m *Meters) cover(p *meters, r frame.Ref) {
 	b := m.arena.Bytes(r)
 	if !wire.HasLinkTag(b) {
@@ -263,7 +263,7 @@ func (m *Meters) countArrived(now frame.Time) {
 	q.at, q.n = nil, 0
 }
 
-// leaves counts a frame at the entrance of its link and notifies the other end.
+// leaves counts a frame at the entrance of its link and tags it for the other end.
 func (m *Meters) leaves(now frame.Time, p *meters, r frame.Ref, s lossradar.Signature) {
 	q := &m.left
 	if q.at != p || q.n == runLen {
@@ -309,7 +309,7 @@ func (m *Meters) dropped(v []frame.Ref) {
 	m.countArrived(m.node.Now())
 }
 
-// meant reports whether a switch drops a frame because it was told to. Frames of an
+// meant reports whether a switch drops a frame because it is configured to. Frames of an
 // access list are not among them: whether the list is as it was configured is what
 // the collector finds out.
 func meant(why frame.Reason) bool {

@@ -74,7 +74,7 @@ var counters = []vswitch.Counter{
 	{Name: "lossradar_roomless_frames_total", Help: "Frames that had no room for a tag and were not counted."},
 	{Name: "lossradar_stray_frames_total", Help: "Frames whose batch was gone or could not be kept apart."},
 	{Name: "lossradar_foreign_frames_total", Help: "Frames that came with a link tag from who has no meter, such as a host: they left uncounted, behind another tag."},
-	{Name: "lossradar_merged_batches_total", Help: "Batches that ran on because nobody took the reports."},
+	{Name: "lossradar_merged_batches_total", Help: "Batches that ran on since the reports were not taken."},
 }
 
 func (m *Meters) read(emit func(counter int, port uint16, value float64, labels ...string)) {

@@ -151,7 +151,7 @@ func TestDropsBehindTheLink(t *testing.T) {
 	}
 
 	b = metered(2, 0)
-	b.Ports[1].MTU = 100 // nobody told the link's other end
+	b.Ports[1].MTU = 100 // unlike the link's other end
 	l = newLine(t, metered(1, 1), b)
 	l.pass(nil, datagrams(7)...)
 	if lost, _, _, _, _ := l.end(); len(lost) != 7 || l.b.Drops()["mtu-exceeded"] != 7 {
@@ -298,7 +298,7 @@ func tag(b []byte) []byte {
 // A host without meters that puts tags before its frames, one, many, behind a VLAN tag that
 // the switch takes off, or in a class that is not metered, changes nothing of what the two
 // ends of a link between switches count: neither does it hide that frames are lost, nor have
-// others told as lost that were not. Its frames arrive as it sent them.
+// others reported as lost that were not. Its frames arrive as it sent them.
 func TestHostsForgeNoTags(t *testing.T) {
 	some := options()
 	some.Queues = 1
