@@ -343,7 +343,7 @@ gswitch: mac: "02:00:00:00:00:0x" is not a MAC address; write 02:00:00:00:00:01
 		{"capture -w " + refused + " no such filter", "", 2, ""},
 		{"clear counters", "", 0, "\n"},
 		{"clear fdb", "", 0, `
-0 forgotten
+0 removed
 `},
 	} {
 		out, errs, code := invoke(t, tc.stdin, append([]string{"--socket", socket}, strings.Fields(tc.args)...)...)
