@@ -142,6 +142,42 @@ func TestExactlyTheReference(t *testing.T) {
 	}
 }
 
+// Incasts of 4 to 64 senders of 500 kB, TIMELY, at 100 Gb/s: what the simulator's runs
+// came to. 64 are paused, where the two differ by when they look at a threshold that
+// others move.
+func TestIncastsOfManySizes(t *testing.T) {
+	for _, c := range []struct {
+		senders   int
+		mean, p99 float64
+		last      float64 // us
+		band      float64
+	}{
+		{4, 3.731901, 3.734635, 172.092, 1e-6},
+		{8, 7.374089, 7.380469, 340.092, 1e-6},
+		{32, 29.227214, 29.255469, 1348.092, 1e-6},
+		{48, 43.795964, 43.838802, 2020.092, 1e-6},
+		{64, 58.108537, 58.422135, 2692.092, 0.005},
+	} {
+		text := fmt.Sprintf("%d 1 %d\n0\n", c.senders+2, c.senders+1)
+		var flows []Flow
+		for h := 1; h <= c.senders+1; h++ {
+			text += fmt.Sprintf("0 %d 100Gbps 1000ns 0\n", h)
+			if h > 1 {
+				flows = append(flows, Flow{Src: h, Dst: 1, Class: 3, DstPort: 100, Bytes: 500_000, Start: 2 * frame.Second})
+			}
+		}
+		r, err := Run(context.Background(), mustTopology(t, text), flows, Options{Algorithm: "timely"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := r.Report("timely", 0)
+		off := func(got, want float64) float64 { return math.Abs(got/want - 1) }
+		if x.Flows != c.senders || (x.PFCEvents != 0) != (c.senders == 64) || off(x.SlowMean, c.mean) > c.band || off(x.SlowP99, c.p99) > 1e-6 || off(x.LastFinishUS, c.last) > 1e-9 {
+			t.Errorf("%d senders: mean %.4f, p99 %.4f, last %.3f us, %d pauses; the simulator's %+v", c.senders, x.SlowMean, x.SlowP99, x.LastFinishUS, x.PFCEvents, c)
+		}
+	}
+}
+
 // The same input and seed repeat to the bit, another seed marks other frames.
 func TestDigest(t *testing.T) {
 	topo, flows := load(t, "incast16_500K")

@@ -115,6 +115,7 @@ func newRun(t *Topology, flows []Flow, o *Options) (*run, error) {
 		return nil, err
 	}
 	cfg.Seed = o.Seed
+	cfg.PFC.Classes = lossless(flows)
 	r := &run{flows: flows, routes: newRoutes(t), ports: map[[2]int]uint16{}, sport: make([]uint16, len(flows))}
 	r.result.Offered = len(flows)
 	if r.net, err = vnet.Build(cfg); err != nil {
@@ -143,6 +144,19 @@ func newRun(t *Topology, flows []Flow, o *Options) (*run, error) {
 		r.net.Engine.At(flows[0].Start, r.start)
 	}
 	return r, nil
+}
+
+// lossless are the classes that flows use, all but that of control where there are none. A
+// class that nobody uses would take its reserve and headroom from what all share; that
+// simulator takes them once for each port, whatever the number of classes.
+func lossless(flows []Flow) (classes uint8) {
+	for i := range flows {
+		classes |= 1 << flows[i].Class
+	}
+	if classes &^= 1; classes == 0 {
+		return 0xfe
+	}
+	return classes
 }
 
 // until is where the next piece of the run ends: at once where nothing can

@@ -187,8 +187,11 @@ func flipped(lists [][]results.Check) []Flipped {
 	var out []Flipped
 	for _, c := range lists[0] {
 		f := Flipped{Text: c.Text}
+		if c.Run != "" {
+			f.Text = c.Run + ": " + c.Text
+		}
 		for _, list := range lists {
-			if i := slices.IndexFunc(list, func(o results.Check) bool { return o.Text == c.Text }); i >= 0 {
+			if i := slices.IndexFunc(list, func(o results.Check) bool { return o.Text == c.Text && o.Run == c.Run }); i >= 0 {
 				f.OK = append(f.OK, list[i].OK)
 			}
 		}

@@ -327,7 +327,7 @@ func (t *text) checks(f *results.File) {
 	}
 }
 
-// check is an expectation with the run that it is about, none if it is about several.
+// check is an expectation with the run that it is about, none if it compares several.
 type check struct {
 	run string
 	results.Check
@@ -349,7 +349,7 @@ func checksOf(f *results.File) []check {
 		}
 	}
 	for _, c := range f.Checks {
-		all = append(all, check{"", c})
+		all = append(all, check{c.Run, c})
 	}
 	return all
 }

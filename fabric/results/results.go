@@ -36,7 +36,8 @@ type File struct {
 	// Params are the settings all runs share, in the order they are to be shown.
 	Params []Param `json:"params,omitempty"`
 	Runs   []Run   `json:"runs"`
-	// Checks are expectations that compare runs with each other.
+	// Checks are expectations that compare runs with each other, or are about the mean of
+	// several seeds.
 	Checks []Check `json:"checks,omitempty"`
 }
 
@@ -203,6 +204,9 @@ type Series struct {
 // Check is an expectation and whether it held.
 type Check struct {
 	Text string `json:"text"` // as written in the scenario
+	// Run is the run whose seeds' mean it is about, "" of one that stands with its run
+	// or compares runs.
+	Run string `json:"run,omitempty"`
 	// Deviates marks a claim of a paper that is known not to hold here, and
 	// says why: OK then says that it still does not.
 	Deviates string  `json:"deviates,omitempty"`

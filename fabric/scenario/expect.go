@@ -147,9 +147,9 @@ func (r *ref) fits(run, context *Run) bool {
 }
 
 // Evaluate compares the runs with the expectations: measured[i] is what
-// s.Runs[i] gave, nil if it was not run. Expectations about one run, whatever
-// its seed, go to its Checks, those that compare runs are returned. One that
-// names a run that was not run is left out.
+// s.Runs[i] gave, nil if it was not run. Expectations about one run of one seed
+// go to its Checks, those that compare runs or are about the mean of several
+// seeds are returned. One that names a run that was not run is left out.
 func (s *Scenario) Evaluate(measured []*results.Run) []results.Check {
 	var between []results.Check
 	for _, m := range measured {
@@ -170,20 +170,17 @@ func (s *Scenario) Evaluate(measured []*results.Run) []results.Check {
 			}
 			done[id] = true
 			check := e.check(s.Runs, measured, &s.Runs[i])
-			names := map[string]bool{}
-			for _, k := range which {
-				names[s.Runs[k].Name] = true
-			}
-			if len(names) > 1 {
-				if e.varies(&s.Runs[i]) {
-					check.Why = strings.TrimSpace(point(s.Runs[i].Point) + " " + check.Why)
-				}
-				between = append(between, check)
+			name := s.Runs[which[0]].Name
+			switch {
+			case len(which) == 1:
+				measured[which[0]].Checks = append(measured[which[0]].Checks, check)
 				continue
+			case !slices.ContainsFunc(which, func(k int) bool { return s.Runs[k].Name != name }):
+				check.Run = name
+			case e.varies(&s.Runs[i]):
+				check.Why = strings.TrimSpace(point(s.Runs[i].Point) + " " + check.Why)
 			}
-			for _, k := range which {
-				measured[k].Checks = append(measured[k].Checks, check)
-			}
+			between = append(between, check)
 		}
 	}
 	return between
