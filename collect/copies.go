@@ -22,7 +22,7 @@ import (
 type Copies struct {
 	Store   *Store
 	Network *Network
-	From    []netip.Prefix // who may send; empty: all may
+	From    []netip.Prefix // networks that may send; empty: all
 	Name    string         // of this collector
 	Metrics *Metrics
 	Log     *slog.Logger

@@ -37,7 +37,7 @@ func (a *Analysis) addEarly(l *link, d *lossradar.Report) {
 		}
 		e = &early{timing: timing, shape: d.Shape, workers: l.shards()}
 		e.Pairer = lossradar.NewPairer(timing, period, []lossradar.Segment{l.segment(e.workers)})
-		// What the other end has said already is not here.
+		// What the other end has reported already is not here.
 		e.Missed(farEnd, max(d.To, l.to.reportedTo)+2*period)
 		l.early = e
 	}

@@ -112,7 +112,7 @@ func (s *Store) AnswerLimits(ctx context.Context, take func(context.Context) (*a
 			v = &api.Limits{Limits: []*api.Limit{{Name: "cannot be known: " + err.Error()}}}
 		}
 		if text, err := json.Marshal(v); err == nil {
-			_ = m.Respond(text) // who asked may be gone
+			_ = m.Respond(text) // the client may be gone
 		}
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 const lossKind = "lossradar"
 
 const (
-	// reportTimeout is how long a switch says nothing before its neighbours' digests are
+	// reportTimeout is how long a switch reports nothing before its neighbours' digests are
 	// judged without it.
 	reportTimeout = 10 * time.Second
 	// longestBatch bounds what is kept.
@@ -278,8 +278,8 @@ func (l *link) lastSeen() (t time.Time) {
 	return t
 }
 
-// reportedTo is how far both ends are. One that says nothing for long does not count; but
-// where all said nothing, as while the collector was away, each has its time from then on.
+// reportedTo is how far both ends are. One that reports nothing for long does not count; but
+// where none reports, as while the collector was away, each has its time from then on.
 func (l *link) reportedTo(now, resumed time.Time) frame.Time {
 	until, first := frame.Never, frame.Time(0)
 	back := now.Sub(resumed) < reportTimeout
@@ -300,7 +300,7 @@ func (l *link) reportedTo(now, resumed time.Time) frame.Time {
 	return until
 }
 
-// judgeLink gives the collector of a link what both ends have said of, in the order
+// judgeLink gives the collector of a link what both ends have reported, in the order
 // of their time.
 func (a *Analysis) judgeLink(l *link) {
 	if l.from == nil || l.period <= 0 {

@@ -21,14 +21,14 @@ import (
 type Receiver struct {
 	Store   *Store
 	Network *Network
-	From    []netip.Prefix // who may send; empty: all may
+	From    []netip.Prefix // networks that may send; empty: all
 	Metrics *Metrics
 	Log     *slog.Logger
 
-	hello time.Duration // for which a connection may not say who it is; 0: helloWait
+	hello time.Duration // for which a connection may send no hello; 0: helloWait
 
 	places *pool // connections
-	hellos *pool // bytes of what they said they are
+	hellos *pool // bytes of the hellos
 	bodies *pool // bytes of the reports that are being read and stored
 	mu     sync.Mutex
 	open   map[string]*receiving // by the start of an exporter
@@ -54,15 +54,15 @@ const (
 	mostHellos      = 128 << 20 // bytes, as long as a connection is open
 	mostBodies      = 256 << 20 // bytes, until they are stored
 
-	firstBuffer = 4 << 10 // bytes, for who has not said who it is
+	firstBuffer = 4 << 10 // bytes, before the hello
 	nextBuffer  = 64 << 10
 )
 
 const (
-	// helloWait is far longer than an exporter takes to say who it is.
+	// helloWait is far longer than an exporter takes to send its hello.
 	helloWait = 10 * time.Second
 	// bodyWait is for how long a report that has begun may come, how long one waits for
-	// memory, and how long an acknowledgement waits for who does not read.
+	// memory, and how long an acknowledgement waits for an exporter that does not read.
 	bodyWait = 30 * time.Second
 )
 
@@ -182,7 +182,7 @@ func (r *Receiver) failed(err error) {
 	r.Metrics.bad.Inc()
 }
 
-// introduction reads who an exporter is. Whoever does not say so soon holds the place
+// introduction reads the hello of an exporter. One that does not send it soon holds the place
 // of another one.
 func (r *Receiver) introduction(ctx context.Context, c net.Conn, b *bufio.Reader, said *part) (*telemetry.Hello, error) {
 	wait := cmp.Or(r.hello, helloWait)
@@ -232,7 +232,7 @@ func (r *Receiver) keep(ctx context.Context, c net.Conn, k *keeper, reports []te
 	return err
 }
 
-// enter makes a connection the only one of an exporter: the one before is dead, or
+// enter makes a connection the only one of an exporter: the one before is broken, or
 // will be in a moment, and must not store reports beside it.
 func (r *Receiver) enter(token string, c net.Conn) (leave func()) {
 	me := &receiving{c, make(chan struct{})}
@@ -281,7 +281,7 @@ func (r *Receiver) some(ctx context.Context, c net.Conn, b *bufio.Reader, held *
 				return nil, err
 			}
 		case !held.try(room):
-			return v, nil // who has some waits for no more
+			return v, nil // one that has some waits for no more
 		}
 		n, err := r.report(c, b, size, most)
 		switch {

@@ -65,7 +65,7 @@ func (s *sleeper) wake() {
 	}
 }
 
-// Wake makes the worker look at its nodes now if it sleeps: for who gives a
+// Wake makes the worker look at its nodes now if it sleeps: for a caller that gives a
 // node work through memory that both know, and whose node's Wake sees it. It
 // costs one atomic load if the worker is awake.
 func (w *Worker) Wake() { w.sleep.wake() }

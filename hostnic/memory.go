@@ -19,7 +19,7 @@ const (
 // region, and the queue pair that it was granted to (IBTA 10.6, 9.7.4.1.5): each
 // queue pair is a protection domain of its own (10.2.3).
 //
-// Keys are drawn at random: who was not given one finds it by chance once in
+// Keys are drawn at random: one that was not given is found by chance once in
 // 2^32 tries, each of which ends its queue pair.
 type Memory struct {
 	regions []region // by the low bits of their keys, of a length of 2^n

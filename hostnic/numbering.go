@@ -35,7 +35,7 @@ func (g *numbering) add() {
 
 // renew moves to the next generation. The last is left out, so that 0xffffff does
 // not occur (IBTA 9.2.3). With random, generations come in an order that nobody can
-// know who does not know the secret, and each comes once before one comes again.
+// predict without the secret, and each comes once before one comes again.
 func (g *numbering) renew(i uint32) {
 	last := uint32(1)<<(24-g.bits) - 1
 	if !g.random {

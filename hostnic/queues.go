@@ -67,7 +67,7 @@ func (n *NIC) queueReply(now frame.Time, r frame.Ref, class uint8) bool {
 	return true
 }
 
-// QueueFrame queues a frame that is no queue pair's: one of a feature, or of who
+// QueueFrame queues a frame that is no queue pair's: one of a feature, or of the caller that
 // steps the NIC. It is whole, with its length on the link (Meta.Wire) and class
 // (Meta.Class). Urgent ones leave with the replies of their class. The others take
 // turns with the data of queue pairs, of whatever class, so that neither can hold

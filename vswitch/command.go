@@ -38,7 +38,7 @@ type FlushFDB struct {
 // learned addresses and queued frames stay.
 type Apply struct {
 	Config *Config
-	// Document is what Config was made from, for whoever decodes the change: it
+	// Document is what Config was made from, for decoding the change: it
 	// must make the same Config of it.
 	Document []byte
 }
@@ -74,7 +74,7 @@ func (sw *Switch) Prepare(c Change) (frame.Command, error) {
 }
 
 // Do prepares a change and carries it out at once, at the instant of the last step: for
-// whoever steps the switch, too.
+// the caller that steps the switch, too.
 func (sw *Switch) Do(c Change) error { return sw.DoAt(sw.Nodes[0].now, c) }
 
 // DoAt is Do at an instant.

@@ -41,7 +41,7 @@ type Config struct {
 	MAC  wire.MAC // base address; routed interfaces and control frames use it
 	Seed uint64   // of the flow hash and every random choice
 	// Secret chooses where addresses stand in the tables that frames fill, the
-	// forwarding database and the neighbours: who guesses it can have them collide.
+	// forwarding database and the neighbours: whoever guesses it can make them collide.
 	// It is taken at the making of a switch; 0 is the same for all.
 	Secret uint64
 	// SymmetricHash gives both directions of a flow the same hash.
@@ -232,8 +232,8 @@ type PFCConfig struct {
 	// Response is how long after its arrival a pause takes effect here.
 	Response frame.Time
 	// ErrDisable is for how long a port is down whose neighbour goes on although it
-	// was asked to pause, Resends times more after the first (0 = 3); 0: nobody
-	// looks. Grace is how long a pause may take to act; 0 computes it.
+	// was asked to pause, Resends times more after the first (0 = 3); 0: that
+	// is not checked. Grace is how long a pause may take to act; 0 computes it.
 	ErrDisable, Grace frame.Time
 	Resends           int
 }

@@ -214,7 +214,7 @@ type Instance struct {
 	// LinkLocal is given frames to the addresses 01-80-C2-00-00-00 to 0F (IEEE
 	// 802.1Q table 8-1), which bridges do not forward, by the worker that owns the
 	// port that they came in by. It returns true if it understood the frame; what
-	// nobody does is dropped.
+	// no feature understands is dropped.
 	LinkLocal func(now frame.Time, port uint16, r frame.Ref) bool
 	// Departs is shown the frames that a port sends, in their order, with
 	// Meta.Depart as the link has it, before congestion marks and telemetry are
@@ -261,7 +261,7 @@ const (
 	AtLinkLocal                    // Instance.LinkLocal
 	AtRequests                     // Instance.Requests
 	AtSends                        // Instance.Sends
-	AtSheds                        // Instance.Departs gives frames up
+	AtSheds                        // Instance.Departs drops frames
 )
 
 // Counter is a number that a feature counts, or a measure that it takes, of a

@@ -5,7 +5,7 @@ import (
 	"gswitch/scheduler"
 )
 
-// A flood reaches ports that have nothing to do with who sends it. So its copies give
+// A flood reaches ports that its sender does not mean. So its copies give
 // way to frames that are for one port alone: while such a frame waits at a port that is
 // backed up, in whatever class, copies are a part of what the port sends, and at all
 // times they hold little enough of the memory to leave the port half of what it always

@@ -53,7 +53,7 @@ type InputQueues interface {
 const copied = frame.IsClone | severalPorts
 
 // severalPorts are the frames that are sent to more than one station, or to one that
-// are not known.
+// is not known.
 const severalPorts = frame.IsMulticast | frame.IsBroadcast | frame.Flooded
 
 // Passage is what the options of a feature with InputQueues report of the way of

@@ -17,7 +17,7 @@ import (
 const MaxLearned = 2 << 20
 
 // MaxPrefixes is how many different prefixes a switch learns as long as it exists:
-// each has counters, which stay when it goes, so that somebody who announces ever
+// each has counters, which stay when it goes, so that announcements of ever
 // new ones could take all memory.
 const MaxPrefixes = 2 * MaxLearned
 

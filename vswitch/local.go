@@ -192,7 +192,7 @@ func (l *local) reply(r frame.Ref, m *frame.Meta, dst uint64) {
 	n.emit(r)
 }
 
-// networkControl is the code point CS6 of what the switch itself says
+// networkControl is the code point CS6 of what the switch itself sends
 // (RFC 4594 3.1).
 const networkControl = 48
 

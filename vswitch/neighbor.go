@@ -15,7 +15,7 @@ import (
 type neighborTable struct {
 	slots []neighborSlot
 	mask  uint32
-	// Keys of the hash. Who knew them could choose addresses that stand in one
+	// Keys of the hash. Whoever knew them could choose addresses that stand in one
 	// row, all of which a lookup would go through.
 	k0, k1 uint64
 	used   int // slots that hold or held an entry; writer only

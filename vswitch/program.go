@@ -34,7 +34,7 @@ func (s *portSet) next(p int) int {
 	return -1
 }
 
-// defaultVLAN is where frames of transparent ports live.
+// defaultVLAN is the VLAN of frames of transparent ports.
 const defaultVLAN = 1
 
 // noIface is the interface number of what is not routed.

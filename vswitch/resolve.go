@@ -154,9 +154,9 @@ func (l *local) remove(nb *neighbor, why frame.Reason) {
 	}
 }
 
-// portLost removes the neighbours behind a port that lost its link: who is
-// there when it comes back may be somebody else. Must come before the port's
-// addresses leave the forwarding database; a neighbour of a VLAN of whom that
+// portLost removes the neighbours behind a port that lost its link: others
+// may be there when it comes back. Must come before the port's
+// addresses leave the forwarding database; a neighbour of a VLAN of which that
 // has nothing may have been there.
 func (l *local) portLost(port uint16) {
 	prog := l.n.prog

@@ -391,7 +391,7 @@ func (n *Node) hopOf(b []byte, m *frame.Meta) (nextHop, bool) {
 }
 
 // hopThatAnswers finds another next hop of a frame's route, one with a MAC, and
-// this. A neighbour that is silent behind a link that is up keeps no frames
+// this. A neighbour that does not answer behind a link that is up keeps no frames
 // from the others, least of all where paths are chosen by what waits: nothing
 // waits there.
 func (n *Node) hopThatAnswers(b []byte, m *frame.Meta) (iface uint16, mac uint64) {

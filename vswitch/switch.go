@@ -348,7 +348,7 @@ func (sw *Switch) bindAddresses(old, p *Program) {
 func (sw *Switch) Program() *Program { return sw.program.Load() }
 
 // Apply, SetRoute and DeleteRoute do what the changes of these names do, for
-// whoever steps the switch, too.
+// the caller that steps the switch, too.
 func (sw *Switch) Apply(cfg *Config) error               { return sw.Do(Apply{Config: cfg}) }
 func (sw *Switch) SetRoute(r Route) error                { return sw.Do(SetRoute{r}) }
 func (sw *Switch) DeleteRoute(prefix netip.Prefix) error { return sw.Do(DeleteRoute{prefix}) }

@@ -21,8 +21,8 @@ type Twin struct {
 	Limit uint32
 }
 
-// twinGroup says whose share of the limit a frame takes, so that who floods
-// the switch with the one kind does not end sessions of the others.
+// twinGroup says whose share of the limit a frame takes, so that a flood of
+// one kind does not end sessions of the others.
 type twinGroup uint8
 
 const (

@@ -19,7 +19,7 @@ import (
 	"gswitch/fabric/clock"
 )
 
-// bucket is where controllers keep who leads, and the last plan, by the name of the network.
+// bucket is where controllers keep which one leads, and the last plan, by the name of the network.
 const bucket = "gswitch_clocks"
 
 // Open opens the values of controllers, and makes them if they are not there.

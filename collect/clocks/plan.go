@@ -44,7 +44,7 @@ func (l *live) plan(s *clock.Spec) (*wanted, error) {
 }
 
 // planOn plans from a root, or from the one that is asked for where there is none. Where no
-// plan has a second parent for everybody who can have one, as in a chain, there are none.
+// plan has a second parent for all that can have one, as in a chain, there are none.
 func (l *live) planOn(s *clock.Spec) (*wanted, error) {
 	root := l.root()
 	if root < 0 {

@@ -135,7 +135,7 @@ func (w *Watcher) follow(t *Table) error {
 			if !ok {
 				return errors.New("the kernel had more changes of links than its buffer holds")
 			}
-			// Routes by a link that goes down may go without a word.
+			// Routes by a link that goes down may go without a message.
 			stale = stale || w.ports[u.Attrs().Name] != ""
 		case <-timer.C:
 			armed = false

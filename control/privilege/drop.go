@@ -30,7 +30,7 @@ type Need struct {
 // Left is what a process can do after Drop.
 type Left struct {
 	Capabilities []string
-	// Calls says why system calls that are not needed were not given up, Files why files were
+	// Calls says why system calls that are not needed were not dropped, Files why files were
 	// not, if so.
 	Calls, Files string
 }
@@ -38,7 +38,7 @@ type Left struct {
 // dropped is set by Drop.
 var dropped atomic.Bool
 
-// Dropped reports whether this process has given up what it did not need.
+// Dropped reports whether this process has dropped what it did not need.
 func Dropped() bool { return dropped.Load() }
 
 // keeps returns the capabilities of Used, and those for files of other users,

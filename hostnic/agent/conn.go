@@ -46,10 +46,10 @@ type Conn struct {
 }
 
 const (
-	// The active end asks so often whether the other one is still there, by
+	// The active end checks so often that the other one is still there, by
 	// its Request again.
 	keepAlive = 5 * frame.Second
-	// Questions without an answer after which it is taken for dead.
+	// Requests without an answer after which it counts as gone.
 	keepAlives = 4
 )
 

@@ -53,7 +53,7 @@ type session struct {
 const (
 	// A session without a message of its other end for so long is closed.
 	sessionIdle = 60 * frame.Second
-	// One that nothing was ever received on: its active end has given up too,
+	// One that nothing was ever received on: its active end has stopped too,
 	// or a forged Request opened it.
 	sessionUnused = stall
 	sessionLook   = frame.Second

@@ -119,7 +119,7 @@ func (a *Agent) Start(now frame.Time, t *Transfer) error {
 	return nil
 }
 
-// Abort ends a transfer before its time: what is under way is given up.
+// Abort ends a transfer before its time: what is under way is abandoned.
 func (a *Agent) Abort(now frame.Time, t *Transfer) {
 	if t.State != Ended && slices.Contains(a.transfers, t) {
 		t.abort, t.due = true, now
@@ -226,7 +226,7 @@ func (a *Agent) post(now frame.Time, t *Transfer) error {
 // messageDone takes in the end of a message of ours.
 func (a *Agent) messageDone(now frame.Time, t *Transfer, c *hostnic.Completion) {
 	if t.State != Running || c.Op == hostnic.RecvDone {
-		// The end of a transfer that was given up, or a message of the other end.
+		// The end of a transfer that was aborted, or a message of the other end.
 		return
 	}
 	if c.Status != hostnic.StatusOK {

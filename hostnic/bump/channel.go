@@ -52,7 +52,7 @@ const (
 	closeTries = 4
 	look       = 100 * frame.Millisecond
 	// A channel on which nothing is acknowledged for so long, or for eight
-	// retransmission timeouts, is given up: its packets pass untouched then,
+	// retransmission timeouts, is closed: its packets pass untouched then,
 	// and the peer is asked anew.
 	stuck = 3 * frame.Second
 	// The end that did not open a channel closes it after so many idle times:

@@ -12,7 +12,7 @@
 // pair of its channel, whose every frame is one packet of the kernel, from its
 // IP header on. At the other end outer.go gives it back to the kernel, in order
 // and once. peer.go finds out who has a bump, channel.go opens and closes
-// channels, message.go is what they say to each other.
+// channels, message.go has their messages.
 //
 // # Peers
 //
@@ -31,7 +31,7 @@
 //	16  and the other's 58  port                 port of frames
 //
 // Hello asks with a number, Welcome gives it back with one of its own, Confirm
-// gives that back: only who proves by a number that it is there now can make
+// gives that back: only a peer that proves by a number that it is there now can make
 // its incarnation known, so that datagrams of an earlier one that come late do
 // nothing. With a new incarnation all channels of the old one are dropped. Each peer
 // gets another incarnation of the same start: who knows that which it got

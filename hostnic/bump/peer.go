@@ -125,7 +125,7 @@ func (b *Bump) newPeer(now frame.Time, k key) int {
 	return i
 }
 
-// sendHello asks a peer who it is.
+// sendHello sends a Hello to a peer.
 func (b *Bump) sendHello(now frame.Time, i int) {
 	p := &b.peers[i]
 	if p.number == 0 {
@@ -183,7 +183,7 @@ func (b *Bump) advancePeers(now frame.Time) {
 			case p.state == known: // it was asked because of a contradiction
 				p.number, p.due = 0, frame.Never
 				continue
-			case p.tries == asksItself: // and then it said no more
+			case p.tries == asksItself: // and then it sent no more
 				p.state, p.number, p.due = absent, 0, now
 				continue
 			default:
@@ -195,7 +195,7 @@ func (b *Bump) advancePeers(now frame.Time) {
 	}
 }
 
-// datagram takes in what another bump says.
+// datagram takes in a datagram of another bump.
 func (b *Bump) datagram(now frame.Time, fm *frame.Meta, p []byte) {
 	udp := p[fm.L4:]
 	size := int(wire.UDP(udp).Length())
@@ -283,7 +283,7 @@ func checksumOK(m *frame.Meta, p []byte, size int) bool {
 }
 
 // send sends a datagram. One for which there is no chunk is lost like one on the
-// way: whoever waits for an answer asks again.
+// way: a peer that waits for an answer asks again.
 func (b *Bump) send(now frame.Time, at ends, m *message) {
 	r := b.pool.Alloc()
 	if r == frame.Nil {

@@ -32,7 +32,7 @@ type Counts struct {
 	Overflows uint64 // packets whose tuple found no channel of its own
 
 	Opened, Closed uint64 // channels
-	Lost           uint64 // of these, given up with a peer that is another now, or gone
+	Lost           uint64 // of these, closed with a peer that is another now, or gone
 	Refused        uint64 // openings that the peer refused or did not answer
 	NoRoom         uint64 // openings for which there was no queue pair
 	Asked          uint64 // Hellos
