@@ -31,6 +31,19 @@ type composed struct {
 	}
 }
 
+// project is what gfabric export wrote into a directory.
+func project(t *testing.T, dir string) (p composed) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "compose.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // needJoining skips a test where the script of an export finds no programs.
 func needJoining(t *testing.T) {
 	t.Helper()
@@ -48,14 +61,7 @@ func needJoining(t *testing.T) {
 // mount namespaces of its own, with what a container engine would give it.
 func containers(t *testing.T, dir string) (pids map[string]int) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "compose.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var p composed
-	if err := yaml.Unmarshal(text, &p); err != nil {
-		t.Fatal(err)
-	}
+	p := project(t, dir)
 	programs := map[string]string{"gswitch": gswitch, "ghost": ghost, "gfabric": gfabric}
 	pids = map[string]int{}
 	for name, s := range p.Services {
