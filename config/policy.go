@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"gswitch/hostnic"
 	"gswitch/policy"
@@ -76,6 +77,8 @@ func CheckServe(live, shadow *Policy, order bool, lossless bool) (key, problem s
 		switch {
 		case err != nil:
 			return "shadow", err.Error()
+		case len(p.Parts()) > 1:
+			return "shadow", fmt.Sprintf("has %d ports: a shadow is of one queue; leave the others out", len(p.Parts()))
 		case lossless:
 			return "shadow", "is of a queue that may drop, and a class of this one is lossless"
 		case p.NeedsBytes():
@@ -83,6 +86,51 @@ func CheckServe(live, shadow *Policy, order bool, lossless bool) (key, problem s
 		}
 	}
 	return "", ""
+}
+
+// serving calls visit with the queues that a policy serves, in the order of the ports
+// of a switch. number counts those of one text at queues of one number: they are the
+// ports of the policy.
+func (s *Switch) serving(visit func(port int, q *Queue, number int)) {
+	type key struct {
+		queue int
+		text  string
+	}
+	count := map[key]int{}
+	for i := range s.Ports {
+		of := s.QoS[s.Ports[i].QoS].Queues
+		for k := range of {
+			if q := &of[k]; q.Policy.on() {
+				at := key{q.Queue, q.Policy.Text}
+				visit(i, q, count[at])
+				count[at]++
+			}
+		}
+	}
+}
+
+// checkPorts returns what is wrong with the ports of the switch that a policy of
+// several ports serves.
+func (s *Switch) checkPorts(of *Queue, workers int) string {
+	p, err := of.Policy.compile()
+	if err != nil || len(p.Parts()) == 1 {
+		return ""
+	}
+	var names []string
+	used := map[int]bool{}
+	s.serving(func(i int, q *Queue, _ int) {
+		if q.Queue == of.Queue && q.Policy.Text == of.Policy.Text {
+			names = append(names, s.Ports[i].name())
+			used[s.Ports[i].worker(i, workers)] = true
+		}
+	})
+	switch {
+	case len(names) != len(p.Parts()):
+		return fmt.Sprintf("has %d ports, and the switch has %d with it (%s): the first of those is its first port and so on; give it to as many", len(p.Parts()), len(names), strings.Join(names, ", "))
+	case p.Spans() && len(used) > 1:
+		return fmt.Sprintf("has a buffer over several ports, and %s are of %d workers: give them one (workers of ports)", strings.Join(names, ", "), len(used))
+	}
+	return ""
 }
 
 // First returns how a policy orders the queue pairs of a host (hostnic.Config.First),

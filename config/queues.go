@@ -174,7 +174,7 @@ func CheckQueuePolicy(o *Order, rank string, a *Admission, inversions bool) (key
 }
 
 // validateQueuePolicy checks how the queue of a profile is served.
-func (d decoder) validateQueuePolicy(s *Switch, profile string, q *Queue, path string) {
+func (d decoder) validateQueuePolicy(s *Switch, profile string, q *Queue, workers int, path string) {
 	key, problem := CheckQueuePolicy(q.Order, q.Rank, q.Admission, q.Inversions)
 	if problem == "" {
 		key, problem = CheckServe(q.Policy, q.Shadow, q.Order != nil, s.lossless(q.Queue))
@@ -189,6 +189,12 @@ func (d decoder) validateQueuePolicy(s *Switch, profile string, q *Queue, path s
 		d.excluded(s, path+".admission", "admission", q.Admission != nil),
 		d.excluded(s, path+".policy", "policy", q.Policy != nil || q.Shadow != nil):
 		return
+	}
+	if q.Policy.on() && d.OK() {
+		if problem := s.checkPorts(q, workers); problem != "" {
+			d.Fail(path+".policy", "%s", problem)
+			return
+		}
 	}
 	maps := s.Classes.Queue
 	for _, c := range s.PFC.Classes {

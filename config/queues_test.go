@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gswitch/frame"
+	"gswitch/policy"
 	"gswitch/scheduler"
 	"gswitch/scheduler/orders"
 )
@@ -95,6 +96,36 @@ func TestPoliciesAreChecked(t *testing.T) {
 	for _, text := range []string{doc(`policy: {text: q = Queue(64KB);}`, ""), doc(`policy: {text: q = Queue(64KB); q.congestion = none;}`, "    pfc: {classes: [0]}\n")} {
 		if _, err := Parse("switch.yaml", []byte(text)); err != nil {
 			t.Errorf("%s\n%v", text, err)
+		}
+	}
+}
+
+// A policy of several ports is of as many of the switch, in their order, and of one
+// worker where they share a buffer.
+func TestPoliciesOfSeveralPorts(t *testing.T) {
+	const text = "q[1..2] = Queue(8KB); b = Buffer(8KB, q[1..2]); p1 = Port(100%, q[1]); p2 = Port(100%, q[2]);"
+	doc := func(workers, of string) string {
+		return "version: 1\nworkers: [" + workers + "]\nswitches:\n  - name: s1\n    ports: [" +
+			"{interface: e1, rate: 1Gbps, qos: p}, {interface: e2, rate: 1Gbps}, {interface: e3, rate: 1Gbps" + of + "}]\n" +
+			"    qos: {p: {queues: [{queue: 2, policy: {text: \"" + text + "\"}}]}}\n"
+	}
+	for text, want := range map[string]string{
+		doc("{poll: sleep}", ""):                                       "qos.p.queues[0].policy: has 2 ports, and the switch has 1 with it (e1)",
+		doc("{poll: sleep}, {poll: sleep}, {poll: sleep}", ", qos: p"): "has a buffer over several ports, and e1, e3 are of 2 workers",
+		strings.Replace(doc("{poll: sleep}", ", qos: p"), "policy:", "shadow:", 1): "has 2 ports: a shadow is of one queue",
+	} {
+		if _, err := Parse("x.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n%v\nwant %s", text, err, want)
+		}
+	}
+	c, err := Parse("x.yaml", []byte(doc("{poll: sleep}, {poll: sleep}", ", qos: p"))) // e1 and e3 are of the first
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := c.Resolved().Switches[0].VSwitch(nil).Ports
+	for i, want := range []scheduler.Order{policy.Order{Text: text}, nil, policy.Order{Text: text, Port: 1}} {
+		if got := ports[i].Scheduler.Queues[2].Order; got != want {
+			t.Errorf("port %d: %v, want %v", i, got, want)
 		}
 	}
 }

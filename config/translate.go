@@ -2,6 +2,7 @@ package config
 
 import (
 	intpoint "gswitch/int/point"
+	"gswitch/policy"
 	"net"
 	"slices"
 
@@ -145,6 +146,11 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 			out.Ports[n].Twin = &vswitch.Twin{Of: uint16(numbers[p.Tap.Of]), Limit: uint32(p.Tap.Limit)}
 		}
 	}
+	s.serving(func(i int, q *Queue, number int) {
+		if c := &out.Ports[numbers[s.Ports[i].Name]].Scheduler.Queues[q.Queue]; policy.Ports(q.Policy.Text) > 1 {
+			c.Order = policy.Order{Text: q.Policy.Text, Port: number}
+		}
+	})
 	out.VLANs = s.vlans()
 	out.Options = s.wholeOptions(out, func(key string, err error) { panic("config: " + key + ": " + err.Error()) }) // validated
 	for i, m := range s.Mirrors {

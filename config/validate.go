@@ -113,7 +113,7 @@ func (d decoder) validateSwitch(c *Config, s *Switch, path string) {
 		for i := range q.Queues {
 			at := fmt.Sprintf("%s.qos.%s.queues[%d]", path, name, i)
 			d.validateQueue(&q.Queues[i], at)
-			d.validateQueuePolicy(s, name, &q.Queues[i], at)
+			d.validateQueuePolicy(s, name, &q.Queues[i], len(c.Workers), at)
 		}
 	}
 	d.validatePFC(s, path)

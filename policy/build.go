@@ -3,6 +3,7 @@ package policy
 import (
 	"maps"
 	"math/big"
+	"math/bits"
 	"slices"
 )
 
@@ -59,25 +60,27 @@ func (c *compiler) program() *Program {
 			p.flow = t.code
 		}
 	}
-	var port *object
-	for _, o := range c.f.objects {
-		switch o.kind {
-		case "Port":
-			if port != nil {
-				c.fail(o.pos, "a second port: an egress queue has one, %s; give it all queues, or another policy to another port of the switch", port.name)
-			}
-			port = o
+	in, ports := c.structure()
+	for _, o := range ports {
+		part := p
+		if len(ports) > 1 {
+			one := *p
+			part = &one
+		}
+		queues := o.queues
+		for i, q := range queues {
+			part.queues = append(part.queues, c.queue(q, in[q], uint8(i), classes, part))
+		}
+		c.buffers(part, queues, in, classes)
+		c.port(part, o, len(queues), classes)
+		if part != p {
+			p.parts = append(p.parts, part)
 		}
 	}
-	in, queues := c.structure(port)
-	for i, q := range queues {
-		p.queues = append(p.queues, c.queue(q, in[q], uint8(i), classes, p))
-	}
-	c.buffers(p, queues, in, classes)
-	c.port(p, port, len(queues), classes)
-	p.bytes, p.random = c.f.bytes, c.f.random
-	if len(p.queues) == 0 {
-		c.fail(Pos{1, 1}, "there is no queue; declare one, as in q = Queue(64KB);")
+	for _, part := range p.Parts() {
+		part.bytes, part.random = c.f.bytes, c.f.random
+		p.bytes, p.random, p.drops = c.f.bytes, c.f.random, p.drops || part.drops
+		p.warnAlso(part)
 	}
 	return p
 }
@@ -100,49 +103,65 @@ func packetScope(classes map[string]*typed) *scope {
 	return &scope{roots: map[string]root{"p": r, "packet": r, "Packet": r}, bare: &r, classes: classes}
 }
 
+// maxPorts is how many ports a policy has at most.
+const maxPorts = 64
+
 // structure checks who is in what, and returns the buffer of each queue and the
-// queues in their order.
-func (c *compiler) structure(port *object) (in map[*object]*object, queues []*object) {
+// ports: one that the text does not name has all queues.
+func (c *compiler) structure() (in map[*object]*object, ports []*object) {
 	in = map[*object]*object{}
 	c.f.sizes = map[*object]int64{}
+	var queues []*object
+	of := map[*object]*object{} // the port of a queue
 	for _, o := range c.f.objects {
 		if o.size != nil {
 			c.size(o)
 		}
-		if o.kind != "Buffer" {
-			continue
-		}
-		for _, q := range o.queues {
-			if in[q] != nil {
-				c.fail(o.pos, "%s is in %s and in %s; a queue is in one buffer at most", q.name, in[q].name, o.name)
-			}
-			if in[q] = o; q.packets != o.packets {
-				c.fail(o.pos, "%s counts %s and %s counts %s; give both the same unit", o.name, unitOf(o), q.name, unitOf(q))
-			}
-		}
-	}
-	for _, o := range c.f.objects {
-		if o.kind == "Queue" {
+		switch o.kind {
+		case "Queue":
 			queues = append(queues, o)
-		}
-	}
-	if port != nil {
-		for _, q := range queues {
-			if !slices.Contains(port.queues, q) {
-				c.fail(q.pos, "%s belongs to no port: nothing would leave it; give it to %s", q.name, port.name)
+		case "Buffer":
+			for _, q := range o.queues {
+				if in[q] != nil {
+					c.fail(o.pos, "%s is in %s and in %s; a queue is in one buffer at most", q.name, in[q].name, o.name)
+				}
+				if in[q] = o; q.packets != o.packets {
+					c.fail(o.pos, "%s counts %s and %s counts %s; give both the same unit", o.name, unitOf(o), q.name, unitOf(q))
+				}
 			}
-		}
-		queues = port.queues
-		for i, q := range queues {
-			if slices.Contains(queues[:i], q) {
-				c.fail(port.pos, "%s is given to %s twice", q.name, port.name)
+		case "Port":
+			for _, q := range o.queues {
+				switch {
+				case of[q] == o:
+					c.fail(o.pos, "%s is given to %s twice", q.name, o.name)
+				case of[q] != nil:
+					c.fail(o.pos, "%s is given to %s and to %s; a queue belongs to one port", q.name, of[q].name, o.name)
+				}
+				of[q] = o
 			}
+			ports = append(ports, o)
 		}
 	}
-	if len(queues) > maxQueues {
-		c.fail(queues[maxQueues].pos, "more than %d queues", maxQueues)
+	if len(queues) == 0 {
+		c.fail(Pos{1, 1}, "there is no queue; declare one, as in q = Queue(64KB);")
 	}
-	return in, queues
+	if len(ports) > maxPorts {
+		c.fail(ports[maxPorts].pos, "more than %d ports", maxPorts)
+	}
+	for _, q := range queues {
+		if len(ports) > 0 && of[q] == nil {
+			c.fail(q.pos, "%s belongs to no port: nothing would leave it; give it to %s", q.name, ports[0].name)
+		}
+	}
+	if len(ports) == 0 {
+		ports = []*object{{kind: "Port", name: "port", attrs: map[string]*assign{}, queues: queues}}
+	}
+	for _, o := range ports {
+		if len(o.queues) > maxQueues {
+			c.fail(o.queues[maxQueues].pos, "more than %d queues of a port", maxQueues)
+		}
+	}
+	return in, ports
 }
 
 func unitOf(o *object) string {
@@ -237,16 +256,24 @@ func (s *scope) with(name string, r root) *scope {
 }
 
 func (c *compiler) buffers(p *Program, queues []*object, in map[*object]*object, classes map[string]*typed) {
+	number := 0
 	for _, o := range c.f.objects {
 		if o.kind != "Buffer" {
 			continue
 		}
+		number++
 		b := bufferProgram{name: o.name, size: c.f.sizes[o], packets: o.packets}
 		for i, q := range queues {
 			if in[q] == o {
 				p.queues[i].buffer = len(p.buffers)
 				b.queues |= 1 << i
 			}
+		}
+		switch n := bits.OnesCount64(b.queues); {
+		case n == 0:
+			continue
+		case n < len(o.queues):
+			b.span = number
 		}
 		b.prio = c.queueOrder(o, "queuePrio", "lqd", classes, p)
 		r, pk := root{aBuffer, 0}, root{aPacket, 0}
@@ -280,9 +307,6 @@ func (p *Program) readsTurns() bool {
 
 func (c *compiler) port(p *Program, o *object, n int, classes map[string]*typed) {
 	p.share = 1
-	if o == nil {
-		o = &object{kind: "Port", name: "port", attrs: map[string]*assign{}}
-	}
 	p.port = o.name
 	if o.rate != nil {
 		c.rate(p, o)

@@ -33,16 +33,8 @@ const B = 512KB;
 q1 = Queue(B); q2 = Queue(B); qn = Queue(B);
 b = Buffer(B, q1, q2, qn);
 b.admPrio = lqd;
-out1 = Port(q1, q2, qn);`,
-		"switching fabric, one input": `
-const B = 64KB;
-voq11 = Queue(B); voq12 = Queue(B); voq13 = Queue(B);
-in1 = Port(100%, voq11, voq12, voq13);
-voq11.admPrio = fifo; voq12.admPrio = fifo; voq13.admPrio = fifo;
-voq11.proPrio = fifo; voq12.proPrio = fifo; voq13.proPrio = fifo;
-voq11.congestion = defCongestion(); voq12.congestion = defCongestion(); voq13.congestion = defCongestion();
-lqf(q1, q2) = (q1.currSize > q2.currSize);
-in1.schedPrio = lqf;`,
+out1 = Port(q1); out2 = Port(q2); outn = Port(qn);`,
+		"switching fabric": figure213(),
 	} {
 		if _, err := Compile(name, text); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -81,7 +73,7 @@ func TestRefused(t *testing.T) {
 		"x(q) = q.currSize >= 0, drop(1);" + q + "q.congestion = x;":                 "1:19: this holds for an empty queue, too",
 		"x(q) = true, drop(1);" + q + "q.postAdmAct = x;":                            "drops nothing: write the drop into congestion",
 		q + q: `2:1: "q" is there already`,
-		q + "a = Port(50%, q); b = Port(50%, q);":                                          "2:19: a second port",
+		q + "a = Port(50%, q); b = Port(50%, q);":                                          "2:19: q is given to a and to b; a queue belongs to one port",
 		q + "r = Queue(1KB); a = Port(100%, q);":                                           "2:1: r belongs to no port",
 		q + "r = Queue(1KB); a = Port(100%, q, q, r);":                                     "q is given to a twice",
 		q + "a = Buffer(1KB, q); b = Buffer(1KB, q);":                                      "q is in a and in b",
@@ -179,7 +171,7 @@ func FuzzCompile(f *testing.F) {
 			}
 			return
 		}
-		e := p.NewEngine(1, 1e9)
+		e := p.Parts()[len(p.Parts())-1].NewEngine(1, 1e9)
 		for i := range 40 {
 			e.Offer(&Packet{Size: 1 + uint32(i*97%1500), DSCP: uint8(i * 7 % 64), Class: uint8(i % 8)})
 			if i%3 == 0 && e.Len() > 0 {
@@ -191,4 +183,35 @@ func FuzzCompile(f *testing.F) {
 			e.Take()
 		}
 	})
+}
+
+// figure213 is the buffered crossbar of figure 2.13, with what the figure leaves out.
+func figure213() string {
+	var b strings.Builder
+	b.WriteString("const B = 64KB;\nlqf(q1, q2) = (q1.currSize > q2.currSize);\n")
+	queue := func(name string) {
+		fmt.Fprintf(&b, "%s = Queue(B); %[1]s.admPrio = fifo; %[1]s.proPrio = fifo; %[1]s.congestion = defCongestion();\n", name)
+	}
+	for i := 1; i <= 3; i++ {
+		for k := 1; k <= 3; k++ {
+			queue(fmt.Sprintf("voq%d%d", i, k))
+			queue(fmt.Sprintf("cq%d%d", i, k))
+			fmt.Fprintf(&b, "cp%d%d = Port(100%%, cq%[1]d%[2]d);\n", i, k)
+		}
+		fmt.Fprintf(&b, "in%d = Port(100%%, voq%[1]d1, voq%[1]d2, voq%[1]d3); in%[1]d.schedPrio = lqf;\n", i)
+		queue(fmt.Sprintf("oq%d", i))
+		fmt.Fprintf(&b, "out%d = Port(100%%, oq%[1]d); out%[1]d.schedPrio = lqf;\n", i)
+	}
+	return b.String()
+}
+
+// The figure has a port for each crosspoint, each input and each output.
+func TestFigure213(t *testing.T) {
+	ports := map[string]int{}
+	for _, p := range compile(t, figure213()).Parts() {
+		ports[p.port] = len(p.queues)
+	}
+	if len(ports) != 15 || ports["in2"] != 3 || ports["cp31"] != 1 || ports["out3"] != 1 {
+		t.Errorf("queues by port: %v", ports)
+	}
 }

@@ -23,6 +23,8 @@ func CompileChooser(name, text string) (*Chooser, error) {
 		return nil, err
 	}
 	switch {
+	case p.parts != nil:
+		return nil, fmt.Errorf("has %s: a host sends by one; leave the others out", count(len(p.parts), "port"))
 	case len(p.queues) != 1 || len(p.buffers) > 0:
 		return nil, fmt.Errorf("has %s and %s: at a host what waits is in one queue, of packets that are the next of their queue pairs; leave the others out", count(len(p.queues), "queue"), count(len(p.buffers), "shared buffer"))
 	case p.rate != 0 || p.share < 1:

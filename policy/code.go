@@ -66,9 +66,9 @@ func (o *op) load(x *env) int64 {
 	case opPacket:
 		return x.p[o.which&1].field(o.id)
 	case opQueue:
-		return x.q[o.which&1].field(x.e, o.id)
+		return x.q[o.which&1].field(o.id)
 	case opHOL:
-		return x.q[o.which&1].front(x.e).field(o.id)
+		return x.q[o.which&1].front().field(o.id)
 	}
 	return o.n
 }

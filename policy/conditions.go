@@ -177,6 +177,15 @@ func (c *compiler) implies(s *scope, e, from *expr) bool {
 	return n.Cmp(m) > 0 || n.Cmp(m) == 0 && (e.op == from.op || e.op == ">")
 }
 
+// warnAlso takes over what a part of the program warns of.
+func (p *Program) warnAlso(part *Program) {
+	for _, w := range part.Warnings {
+		if p != part && !slices.ContainsFunc(p.Warnings, func(old *Error) bool { return *old == *w }) {
+			p.Warnings = append(p.Warnings, w)
+		}
+	}
+}
+
 func (p *Program) warn(file string, pos Pos, format string, args ...any) {
 	w := &Error{file, pos, fmt.Sprintf(format, args...)}
 	for _, old := range p.Warnings { // of another queue with the same condition

@@ -26,6 +26,8 @@ type Engine struct {
 	best    int      // queue that is served next, -1: to be found
 	victims []Packet // dropped, and not yet taken
 	given   int      // victims that were taken
+	group   *group   // of ports that share buffers, or nil
+	port    int      // number in it
 }
 
 type slot struct {
@@ -36,6 +38,7 @@ type slot struct {
 
 type queue struct {
 	prog      *queueProgram
+	e         *Engine // that it is of
 	id        uint8
 	proc, adm *side
 	all       list // as they came; not kept where both orders are heaps
@@ -55,6 +58,8 @@ type buffer struct {
 	prog     *bufferProgram
 	bytes, n int64
 	admState int64
+	spans    bool     // of several ports; else prog says which queues of the port
+	full     []*queue // of those: the ones that hold a packet
 }
 
 // QueueStats is what a queue of a policy counted.
@@ -79,6 +84,9 @@ type QueueStats struct {
 
 // NewEngine returns an engine without packets. rate is that of the link in bit/s, 0
 // if it is unknown: then waits are unknown, and no slack is used up.
+//
+// It is that of one port: of a program of several it is taken from Parts, and keeps
+// what the port would share to itself.
 func (p *Program) NewEngine(seed, rate uint64) *Engine {
 	e := &Engine{Program: p, rng: frame.NewRand(seed), bits: uint64(float64(rate) * p.share), best: -1}
 	if p.rate != 0 {
@@ -91,7 +99,7 @@ func (p *Program) NewEngine(seed, rate uint64) *Engine {
 	}
 	for i := range e.queues {
 		q, g := &e.queues[i], &p.queues[i]
-		*q = queue{prog: g, id: uint8(i), all: list{none, none}, weightAdm: g.weightAdm, weight: g.weightSched, admState: g.admState, state: g.schedState}
+		*q = queue{prog: g, e: e, id: uint8(i), all: list{none, none}, weightAdm: g.weightAdm, weight: g.weightSched, admState: g.admState, state: g.schedState}
 		q.proc, q.adm = newSide(e, q, &g.proc, false), newSide(e, q, &g.adm, true)
 		q.listed = !g.proc.heap() || !g.adm.heap()
 		q.adm.shared = g.proc.kind == byLevels && g.adm.kind == byLevels && g.proc.lo == g.adm.lo && slices.Equal(g.proc.key, g.adm.key)
@@ -131,7 +139,7 @@ func (b *buffer) size() int64 {
 	return b.bytes
 }
 
-func (q *queue) field(e *Engine, id uint8) int64 {
+func (q *queue) field(id uint8) int64 {
 	switch id {
 	case qSize:
 		return q.prog.size
@@ -154,14 +162,14 @@ func (q *queue) field(e *Engine, id uint8) int64 {
 	case qTotal:
 		return int64(q.stats.Admitted + q.stats.Refused)
 	case qWait:
-		return e.wait(q.bytes)
+		return q.e.wait(q.bytes)
 	case bSize, bCurrSize, bAdmState:
 		if q.buffer == nil {
 			return 0
 		}
 		return [...]int64{q.buffer.prog.size, q.buffer.size(), q.buffer.admState}[id-bSize]
 	}
-	return int64(e.bits)
+	return int64(q.e.bits)
 }
 
 // wait returns how long so many bytes take to leave, in ns.
@@ -178,8 +186,8 @@ func (e *Engine) wait(bytes int64) int64 {
 }
 
 // front returns the packet that a queue serves next; there must be one.
-func (q *queue) front(e *Engine) *Packet {
-	return &e.slots[q.proc.pick(&q.all, q.adm)].Packet
+func (q *queue) front() *Packet {
+	return &q.e.slots[q.proc.pick(&q.all, q.adm)].Packet
 }
 
 // Offer queues a packet, of which Arrival and what the classifier reads are filled
@@ -205,7 +213,7 @@ func (e *Engine) offer(i uint32) (mark bool) {
 	e.enter(q, i, &x)
 	if e.slack != nil && e.wait(before) > p.Slack {
 		q.stats.Late++
-		e.drop(q, i, seq)
+		e.drop(q, i, true)
 		return false
 	}
 	stays := e.resolve(q, nil, &x, i, seq)
@@ -273,6 +281,9 @@ func (e *Engine) enter(q *queue, i uint32, x *env) {
 	q.n++
 	q.bytes += int64(s.Size)
 	if b := q.buffer; b != nil {
+		if b.spans && q.n == 1 {
+			b.come(q)
+		}
 		b.n++
 		b.bytes += int64(s.Size)
 	}
@@ -304,6 +315,9 @@ func (e *Engine) leave(q *queue, i uint32) *Packet {
 	q.n--
 	q.bytes -= int64(s.Size)
 	if b := q.buffer; b != nil {
+		if b.spans && q.n == 0 {
+			b.part(q)
+		}
 		b.n--
 		b.bytes -= int64(s.Size)
 	}
@@ -316,10 +330,10 @@ func (e *Engine) leave(q *queue, i uint32) *Packet {
 	return &s.Packet
 }
 
-// drop drops a packet of a queue; came is the number of the one that came.
-func (e *Engine) drop(q *queue, i uint32, came uint32) {
+// drop drops a packet of a queue: the one that came, or another.
+func (e *Engine) drop(q *queue, i uint32, came bool) {
 	p := e.leave(q, i)
-	if p.seq == came {
+	if came {
 		q.stats.Refused++
 	} else {
 		q.stats.PushedOut++
@@ -369,7 +383,7 @@ func (e *Engine) First() *Packet {
 	if e.n == 0 {
 		return nil
 	}
-	return e.next().front(e)
+	return e.next().front()
 }
 
 // Take removes the packet that is served. There must be one. The result is good

@@ -11,6 +11,7 @@ import (
 // are equal, so that what is applied again disturbs nothing.
 type Order struct {
 	Text string // which Compile has taken
+	Port int    // which of its ports the queue is of, from 0
 }
 
 // New implements scheduler.Order.
@@ -19,8 +20,12 @@ func (o Order) New(env scheduler.Env) scheduler.Discipline {
 	if err != nil {
 		panic("policy: " + err.Error()) // Compile took it
 	}
+	p = p.Parts()[min(o.Port, len(p.Parts())-1)]
 	d := &Discipline{Engine: *p.NewEngine(env.Seed, env.Rate)}
 	d.rehome()
+	if p.spans() {
+		return d.join(groupOf(&env, o), o.Port)
+	}
 	if p.rate != 0 || p.share < 1 {
 		q := &paced{Discipline: d}
 		q.clock.SetRate(d.bits)
@@ -41,6 +46,9 @@ func (o Order) Drops() bool {
 	return err == nil && p.Drops()
 }
 
+// Shares implements scheduler.Sharer.
+func (o Order) Shares() any { return o.Text }
+
 // String implements scheduler.Order.
 func (o Order) String() string {
 	p, err := load("", o.Text, false)
@@ -56,6 +64,7 @@ type Discipline struct{ Engine }
 // rehome points the heaps at the engine where it is now.
 func (d *Discipline) rehome() {
 	for i := range d.queues {
+		d.queues[i].e = &d.Engine
 		d.queues[i].proc.heap.e, d.queues[i].adm.heap.e = &d.Engine, &d.Engine
 	}
 }

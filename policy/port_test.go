@@ -22,7 +22,7 @@ type rig struct {
 func queueConfig(text string) (c scheduler.PortConfig) {
 	c.Rate, c.Overhead = 10e9, 24
 	if text != "" {
-		c.Queues[0].Order = Order{text}
+		c.Queues[0].Order = Order{Text: text}
 	}
 	return c
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +17,8 @@ type Program struct {
 	queues                         []queueProgram
 	buffers                        []bufferProgram
 	port                           string
-	value, processing, slack, flow code // nil: as the frame says
+	parts                          []*Program // of each port, where there are several; nil: there is one
+	value, processing, slack, flow code       // nil: as the frame says
 	sched                          order
 	served                         []condition
 	turns                          bool    // service changes schedState: a queue that comes back gets no arrears
@@ -43,6 +45,7 @@ type bufferProgram struct {
 	size             int64
 	packets          bool
 	queues           uint64
+	span             int // from 1: number of a buffer that queues of several ports share; 0: it is this port's
 	prio             order
 	congestion, post []condition
 }
@@ -50,6 +53,21 @@ type bufferProgram struct {
 // Compile reads and verifies a text. name stands in errors, which are of type
 // Errors.
 func Compile(name, text string) (*Program, error) { return load(name, text, true) }
+
+// Ports returns how many ports a text has that Compile has taken.
+func Ports(text string) int {
+	f, err := parse("", text)
+	if err != nil {
+		return 1
+	}
+	n := 0
+	for _, o := range f.objects {
+		if o.kind == "Port" {
+			n++
+		}
+	}
+	return max(n, 1)
+}
 
 // Drops reports whether the policy ever drops a packet: it must not where a class
 // is lossless.
@@ -59,19 +77,49 @@ func (p *Program) Drops() bool { return p.drops || p.slack != nil }
 // their metadata, so that it cannot be a shadow.
 func (p *Program) NeedsBytes() bool { return p.bytes }
 
+// Parts returns the programs of the ports, in the order of the text: p itself where
+// there is one.
+func (p *Program) Parts() []*Program {
+	if p.parts == nil {
+		return []*Program{p}
+	}
+	return p.parts
+}
+
+// spans reports whether a queue shares a buffer with queues of other ports.
+func (p *Program) spans() bool {
+	return slices.ContainsFunc(p.buffers, func(b bufferProgram) bool { return b.span > 0 })
+}
+
+// Spans reports whether queues of several ports share a buffer: the ports must be of
+// one worker.
+func (p *Program) Spans() bool { return slices.ContainsFunc(p.parts, (*Program).spans) }
+
 // Queues returns the names of the queues.
-func (p *Program) Queues() []string {
-	names := make([]string, len(p.queues))
-	for i := range names {
-		names[i] = p.queues[i].name
+func (p *Program) Queues() (names []string) {
+	for _, part := range p.Parts() {
+		for i := range part.queues {
+			names = append(names, part.queues[i].name)
+		}
 	}
 	return names
 }
 
 // Describe lists what the text was compiled to, a line for each thing: the structure of
 // each queue and what a packet costs at most with so many queued, as Bound says.
-func (p *Program) Describe() []string {
-	out := []string{fmt.Sprintf("%s, %s, port %s", count(len(p.queues), "queue"), count(len(p.buffers), "shared buffer"), p.port)}
+func (p *Program) Describe() (out []string) {
+	for _, part := range p.Parts() {
+		out = append(out, part.describe()...)
+	}
+	return out
+}
+
+func (p *Program) describe() []string {
+	first := fmt.Sprintf("%s, %s, port %s", count(len(p.queues), "queue"), count(len(p.buffers), "shared buffer"), p.port)
+	if p.spans() {
+		first += ", which shares with other ports"
+	}
+	out := []string{first}
 	for i := 0; i < len(p.queues); {
 		j := i
 		for j+1 < len(p.queues) && p.queues[j+1].structure() == p.queues[i].structure() {
@@ -122,7 +170,14 @@ const (
 
 // Bound returns about how many ns of a processor a packet costs at most with so many
 // queued.
-func (p *Program) Bound(queued int) int {
+func (p *Program) Bound(queued int) (most int) {
+	for _, part := range p.Parts() {
+		most = max(most, part.bound(queued))
+	}
+	return most
+}
+
+func (p *Program) bound(queued int) int {
 	n := costFrame + costStep*(len(p.value)+len(p.processing)+len(p.slack)+len(p.flow)+len(p.selects))
 	worst := 0
 	for i := range p.queues {
@@ -168,7 +223,8 @@ func conditionsCost(list []condition) (n int) {
 func (p *Program) String() string {
 	name := p.Name
 	if name == "" {
-		name = strings.Join(p.Queues()[:min(len(p.queues), 3)], ",")
+		names := p.Queues()
+		name = strings.Join(names[:min(len(names), 3)], ",")
 	}
 	return "policy(" + name + ")"
 }

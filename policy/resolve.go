@@ -51,10 +51,13 @@ func (e *Engine) resolve(q *queue, b *buffer, x *env, i, came uint32) bool {
 			loser = e.poorest(b, q)
 		}
 		v := loser.adm.pick(&loser.all, loser.proc)
-		if v == i && e.slots[v].seq == came {
-			stays = false
+		if loser.e != e {
+			e.group.drop(loser, v)
+		} else {
+			self := v == i && e.slots[v].seq == came
+			stays = stays && !self
+			e.drop(loser, v, self)
 		}
-		e.drop(loser, v, came)
 		if !certain {
 			return stays
 		}
@@ -65,22 +68,28 @@ func (e *Engine) resolve(q *queue, b *buffer, x *env, i, came uint32) bool {
 // poorest returns the queue of a buffer that drops a packet for one that came to
 // grew.
 func (e *Engine) poorest(b *buffer, grew *queue) *queue {
+	if b.spans {
+		return b.poorestOfPorts(grew)
+	}
 	var worst *queue
 	x := env{e: e}
 	for some := b.prog.queues & e.some; some != 0; some &= some - 1 {
 		q := &e.queues[bits.TrailingZeros64(some)]
-		if worst == nil {
-			worst = q
-			continue
-		}
-		x.q = [2]*queue{worst, q}
-		later := b.prog.prio.cmp.eval(&x) != 0
-		x.q = [2]*queue{q, worst}
-		if later || q == grew && b.prog.prio.cmp.eval(&x) == 0 {
+		if worst == nil || b.later(&x, q, worst, grew) {
 			worst = q
 		}
 	}
 	return worst
+}
+
+// later reports whether a queue drops a packet before another one does.
+func (b *buffer) later(x *env, q, than, grew *queue) bool {
+	x.q = [2]*queue{than, q}
+	if b.prog.prio.cmp.eval(x) != 0 {
+		return true
+	}
+	x.q = [2]*queue{q, than}
+	return q == grew && b.prog.prio.cmp.eval(x) == 0
 }
 
 // act does what a case says besides dropping.

@@ -145,6 +145,8 @@ func Held(d scheduler.Discipline) *Engine {
 		return &d.Engine
 	case *paced:
 		return &d.Engine
+	case *spanning:
+		return &d.Engine
 	}
 	return nil
 }

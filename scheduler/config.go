@@ -56,6 +56,7 @@ type PortConfig struct {
 	WholeNs  bool       // each frame takes whole nanoseconds; see RateClock.WholeNs
 	Queues   [NumQueues]QueueConfig
 	PushOut  PushOut
+	Shared   *Shared // with other ports of the caller; nil: nothing
 }
 
 // EthernetOverhead is what a frame occupies on an Ethernet link beyond its

@@ -47,6 +47,15 @@ type PushOuter interface {
 	PushedOut() frame.Ref
 }
 
+// Spanner is a PushOuter whose frames share memory with those of other ports, one of
+// which may have to drop a frame for one that came here.
+type Spanner interface {
+	// PushedElsewhere returns a frame that waits at another port in the port's own
+	// account and was pushed out, or Nil if there is none: each of them until its port
+	// was asked by PushOut.
+	PushedElsewhere() frame.Ref
+}
+
 // Extractor is a Discipline that can give out a frame from its middle.
 type Extractor interface {
 	// ExtractFirst removes and returns the first frame in order of service

@@ -44,6 +44,9 @@ type Env struct {
 	Rate uint64 // of the link in bit/s, 0 = unlimited; of the time when it was made
 
 	Overhead uint32 // bytes that the link adds to a frame
+
+	Queue  int     // its number at its port, from 0
+	Shared *Shared // with other ports; nil: there are none
 }
 
 // RankBy says what makes the rank of a frame that joins a queue: the least
@@ -142,7 +145,7 @@ func (p *Port) note(i int, q *queue) {
 }
 
 func (p *Port) env(i int) Env {
-	return Env{Seed: p.seed ^ uint64(i+1)<<40, Rate: p.cfg.Rate, Overhead: p.overhead}
+	return Env{Seed: p.seed ^ uint64(i+1)<<40, Rate: p.cfg.Rate, Overhead: p.overhead, Queue: i, Shared: p.cfg.Shared}
 }
 
 // change gives a queue another order.
@@ -189,6 +192,7 @@ func (q *queue) install(d Discipline) {
 	q.shedder, _ = d.(Shedder)
 	q.inner, _ = d.(Gate)
 	q.pushes, _ = d.(PushOuter)
+	q.spans, _ = d.(Spanner)
 	if s, ok := q.policy.(Shedder); ok {
 		q.shedder = s
 	}
@@ -229,7 +233,7 @@ func (q *queue) enter(a *frame.Arena, t frame.Time) {
 // rehead finds out from when on an ordered queue has a frame to send, after one
 // left it at t.
 func (q *queue) rehead(a *frame.Arena, t frame.Time) {
-	if v, ok := q.disc.(*versions); ok && len(v.drain) == 0 {
+	if v, ok := q.disc.(*versions); ok && len(v.drain) == 0 && len(v.gone) == 0 {
 		q.orderDrained(a, v)
 	}
 	switch r := q.fifo.Head(); {

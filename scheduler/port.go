@@ -232,7 +232,7 @@ func (p *Port) round(t frame.Time, level, ready uint8) int {
 		q := &p.q[i&7]
 		if ready>>i&1 == 0 {
 			q.deficit = 0
-		} else if q.deficit >= int64(p.arena.Meta(q.headBy(p.arena, t)).Wire+p.overhead) {
+		} else if r := q.headBy(p.arena, t); r == frame.Nil || q.deficit >= int64(p.arena.Meta(r).Wire+p.overhead) {
 			return i
 		}
 		if below := ready & (1<<i - 1); below != 0 {

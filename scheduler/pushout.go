@@ -57,6 +57,15 @@ func (p *Port) PushOut(now frame.Time, queue uint8) frame.Ref {
 	return p.Evict(now, p.poorest(p.active&^c.Exempt, int(queue&7)))
 }
 
+// PushedElsewhere returns a frame of another port that was pushed out when a frame was
+// queued here, or Nil. Its own port gives it out by PushOut.
+func (p *Port) PushedElsewhere(queue uint8) frame.Ref {
+	if q := &p.q[queue&7]; q.spans != nil {
+		return q.spans.PushedElsewhere()
+	}
+	return frame.Nil
+}
+
 // takePushedOut takes out a frame that the order of a queue pushed out, or returns Nil.
 func (p *Port) takePushedOut(now frame.Time, i int, q *queue) frame.Ref {
 	r := p.lift(now, i, q, q.pushes.PushedOut())

@@ -23,6 +23,7 @@ type queue struct {
 	inner     Gate // disc, if it is one
 	shedder   Shedder
 	pushes    PushOuter // disc, if it is one
+	spans     Spanner   // disc, if it is one
 	drops     bool      // one of the two is there
 	meter     *meter    // nil: inversions are not counted
 	timed     Timed

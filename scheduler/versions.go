@@ -8,7 +8,8 @@ import "gswitch/frame"
 type versions struct {
 	drain []Discipline // earlier ones, each with a frame, oldest first
 	last  Discipline
-	since frame.Time // of the change
+	since frame.Time  // of the change
+	gone  []frame.Ref // pushed out from earlier ones, and not yet taken
 }
 
 // maxVersions is how many orders a queue has at once. It bounds what frequent changes of
@@ -98,10 +99,38 @@ func (v *versions) Admits(now frame.Time, m *frame.Meta, frames int, bytes uint6
 	return Pass
 }
 
-// PushedOut is that of the version which frames join.
+// PushedOut is that of the version which frames join, and then of the others: those
+// drop a frame for one that came to another port.
 func (v *versions) PushedOut() frame.Ref {
 	if s, ok := v.last.(PushOuter); ok {
-		return s.PushedOut()
+		if r := s.PushedOut(); r != frame.Nil {
+			return r
+		}
+	}
+	kept := v.drain[:0]
+	for _, d := range v.drain {
+		if s, ok := d.(PushOuter); ok {
+			for r := s.PushedOut(); r != frame.Nil; r = s.PushedOut() {
+				v.gone = append(v.gone, r)
+			}
+		}
+		if d.Len() > 0 {
+			kept = append(kept, d)
+		}
+	}
+	v.drain = kept
+	if n := len(v.gone); n > 0 {
+		r := v.gone[n-1]
+		v.gone = v.gone[:n-1]
+		return r
+	}
+	return frame.Nil
+}
+
+// PushedElsewhere is that of the version which frames join.
+func (v *versions) PushedElsewhere() frame.Ref {
+	if s, ok := v.last.(Spanner); ok {
+		return s.PushedElsewhere()
 	}
 	return frame.Nil
 }

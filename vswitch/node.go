@@ -40,6 +40,7 @@ type Node struct {
 	busy    portSet // own ports with something queued
 	touched portSet // own ports that may send earlier than when they were last asked
 	buffer  *buffer.Buffer
+	shared  scheduler.Shared // by queues of several ports
 	// Where frames wait before their egress queue; nil: they do not.
 	inputs  InputQueues
 	held    int // frames in the queues

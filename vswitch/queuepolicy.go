@@ -71,8 +71,17 @@ func (n *Node) admitPushing(ps *portState, m *frame.Meta) frame.Reason {
 	}
 }
 
-// pushOut drops what had to go for a frame that was queued a moment ago.
+// pushOut drops what had to go for a frame that was queued a moment ago, at its port
+// and at those that share a buffer with it.
 func (n *Node) pushOut(ps *portState, queue uint8) {
+	n.pushOutAt(ps, queue)
+	for r := ps.sched.PushedElsewhere(queue); r != frame.Nil; r = ps.sched.PushedElsewhere(queue) {
+		m := n.arena.Meta(r)
+		n.pushOutAt(&n.ports[m.OutPort], m.Queue)
+	}
+}
+
+func (n *Node) pushOutAt(ps *portState, queue uint8) {
 	for r := ps.sched.PushOut(n.now, queue); r != frame.Nil; r = ps.sched.PushOut(n.now, queue) {
 		n.dropPushedOut(ps, r)
 	}

@@ -1,10 +1,12 @@
 package vswitch
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"gswitch/frame"
+	"gswitch/policy"
 	"gswitch/scheduler"
 	"gswitch/scheduler/orders"
 	"gswitch/wire"
@@ -175,5 +177,50 @@ func TestAdmissionOfAQueue(t *testing.T) {
 	}
 	if node := r.sw.Nodes[0]; node.held != 0 || node.buffer.Held(0, 2) != 0 {
 		t.Error("frames that were shed are charged still")
+	}
+}
+
+// Two ports share the buffer of a policy: what comes to one pushes out what waits at the
+// other, whose bytes are given back, and who waits there still leaves.
+func TestPolicyOverPorts(t *testing.T) {
+	const text = `q[1..2] = Queue(10 pkts); b = Buffer(10 pkts, q[1..2]); p1 = Port(100%, q[1]); p2 = Port(100%, q[2]);`
+	cfg := rated(baseConfig(4), 1e6)
+	for i := range 2 {
+		cfg.FDB.Static = append(cfg.FDB.Static, StaticMAC{VLAN: 1, MAC: hostMAC(2 + i), Port: uint16(2 + i)})
+		cfg.Ports[2+i].Scheduler.Queues[0].Order = policy.Order{Text: text, Port: i}
+	}
+	r := newRig(t, cfg)
+	for range 12 {
+		r.in(0, tagged(2, 0, 0, 1000))
+	}
+	if n := r.counts(0).Drops[frame.PushedOut]; n != 2 {
+		t.Errorf("%d are pushed out by frames of their own port, want 2", n)
+	}
+	for range 3 {
+		r.in(1, tagged(3, 1, 0, 1000))
+	}
+	node := r.sw.Nodes[0]
+	one, _ := node.Scheduler(2).QueueLen(0)
+	two, _ := node.Scheduler(3).QueueLen(0)
+	if n := r.counts(0).Drops[frame.PushedOut]; n != 5 || one != 7 || two != 3 || node.held != 10 {
+		t.Errorf("%d are pushed out, %d and %d wait, %d are held; want 5, 7, 3 and 10", n, one, two, node.held)
+	}
+	if n := node.Scheduler(2).Stats(r.now, 0, false).Evicted; n != 5 {
+		t.Errorf("the port that gave up 5 frames counts %d", n)
+	}
+	// The second port has another policy before its frames leave, and both have none then.
+	next := *cfg
+	next.Ports = slices.Clone(cfg.Ports)
+	next.Ports[3].Scheduler.Queues[0].Order = policy.Order{Text: "q = Queue(100 pkts);"}
+	r.apply(&next)
+	r.in(0, tagged(2, 0, 0, 1000)) // pushes out one of its own: the buffer is full still
+	a, b := 0, 0
+	for range 20 {
+		r.advance(10 * frame.Millisecond) // a frame takes 8
+		a += len(r.out(2))
+		b += len(r.out(3))
+	}
+	if n := r.counts(0).Drops[frame.PushedOut]; n != 6 || a != 7 || b != 3 || node.held != 0 {
+		t.Errorf("%d are pushed out, %d and %d leave, and %d are held still; want 6, 7, 3 and 0", n, a, b, node.held)
 	}
 }

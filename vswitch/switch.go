@@ -159,6 +159,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 			n.dismiss(now, uint16(i))
 		}
 	}
+	n.shared.Keep(n.ownSchedulers)
 	n.adoptPaths(true)
 	if old != nil && old.class.Queue != p.class.Queue {
 		n.repause(now)
@@ -220,6 +221,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	sc := c.Scheduler
 	sc.PushOut = n.prog.Config.pushOut(c)
 	n.adoptQueues(i, c, &sc)
+	sc.Shared = &n.shared
 	if ps.sched == nil {
 		ps.sched = scheduler.NewPort(n.arena, sc, n.prog.Config.Seed^uint64(i)<<32)
 	} else {
@@ -231,6 +233,16 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	}
 	n.adoptPFC(now, i, c)
 	n.adoptArc(now, i, c)
+}
+
+// ownSchedulers calls yield with the configuration of the queues of each port that this
+// worker serves, until it returns false.
+func (n *Node) ownSchedulers(yield func(*scheduler.PortConfig) bool) {
+	for i := range n.prog.ports {
+		if n.ports[i].sched != nil && !yield(&n.prog.Config.Ports[i].Scheduler) {
+			return
+		}
+	}
 }
 
 // dismiss ends the queues of a port that is gone or has another owner.

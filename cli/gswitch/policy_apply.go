@@ -17,12 +17,12 @@ import (
 
 // place names an egress queue.
 type place struct {
-	port  string
+	ports []string
 	queue int
 }
 
 func (p *place) flags(c *cobra.Command) {
-	c.Flags().StringVar(&p.port, "port", "", "port of the switch")
+	c.Flags().StringSliceVar(&p.ports, "port", nil, "port of the switch; of a policy of several ports all that it serves, as in eth1,eth2")
 	c.Flags().IntVar(&p.queue, "queue", 0, "egress queue of the port, 0 to 7")
 	_ = c.MarkFlagRequired("port")
 }
@@ -44,12 +44,14 @@ func (a *app) editQueue(c *cobra.Command, at place, dry bool, change func(q *con
 	if err != nil {
 		return nil, err
 	}
-	q, err := a.queueOf(doc, at)
-	if err != nil {
-		return nil, cli.Input(err)
-	}
-	if err := change(q); err != nil {
-		return nil, cli.Input(err)
+	for _, port := range at.ports {
+		q, err := a.queueOf(doc, port, at.queue)
+		if err != nil {
+			return nil, cli.Input(err)
+		}
+		if err := change(q); err != nil {
+			return nil, cli.Input(fmt.Errorf("queue %d of port %s: %w", at.queue, port, err))
+		}
 	}
 	r, err := client.Apply(c.Context(), &api.ApplyRequest{Yaml: string(doc.YAML()), File: "the policy", DryRun: dry})
 	return r, control.Explain(address, err)
@@ -57,7 +59,7 @@ func (a *app) editQueue(c *cobra.Command, at place, dry bool, change func(q *con
 
 // queueOf returns a queue of the profile of a port, in a profile that is the port's
 // alone.
-func (a *app) queueOf(doc *config.Config, at place) (*config.Queue, error) {
+func (a *app) queueOf(doc *config.Config, port string, queue int) (*config.Queue, error) {
 	var ports []string
 	for i := range doc.Switches {
 		s := &doc.Switches[i]
@@ -70,14 +72,14 @@ func (a *app) queueOf(doc *config.Config, at place) (*config.Queue, error) {
 			if name == "" {
 				name = p.Interface
 			}
-			if name != at.port {
+			if name != port {
 				ports = append(ports, name)
 				continue
 			}
-			return queueIn(s, ownProfile(s, p, name), at.queue), nil
+			return queueIn(s, ownProfile(s, p, name), queue), nil
 		}
 	}
-	return nil, fmt.Errorf("there is no port %s; there are %s", at.port, strings.Join(ports, ", "))
+	return nil, fmt.Errorf("there is no port %s; there are %s", port, strings.Join(ports, ", "))
 }
 
 // ownProfile returns the profile of a port, a copy of it where others have it, too.
@@ -127,8 +129,10 @@ func (a *app) policyApply() *cobra.Command {
 		Long: `Check a policy and make it that of an egress queue of a running switch. Frames
 that wait leave first, in the order that they came under; none is lost or
 overtaken. The text before is kept for rollback. Where several ports share the
-profile of the port, it gets a copy of its own.`,
-		Example: "  gswitch policy apply gold.oq --port eth1\n  gswitch policy apply gold.oq --port eth1 --queue 3 --dry-run",
+profile of the port, it gets a copy of its own. A policy of several ports is
+applied to as many at once; the first of them in the document of the switch is
+the first of the policy, and so on.`,
+		Example: "  gswitch policy apply gold.oq --port eth1\n  gswitch policy apply shared.oq --port eth1,eth2,eth3\n  gswitch policy apply gold.oq --port eth1 --queue 3 --dry-run",
 		Args:    cli.Args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, w []string) error {
 			p, text, err := readPolicy(c, w[0])
@@ -168,7 +172,7 @@ func (a *app) policyRollback() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, err := a.editQueue(c, at, false, func(q *config.Queue) error {
 				if q.Policy == nil || q.Policy.Previous == "" {
-					return fmt.Errorf("queue %d of port %s has no policy before the one in force", at.queue, at.port)
+					return fmt.Errorf("there is no policy before the one in force")
 				}
 				setPolicy(q, q.Policy.Previous)
 				return nil

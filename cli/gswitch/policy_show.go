@@ -117,6 +117,9 @@ given rate, and say what becomes of each. No daemon is asked.`,
 			if err := bits.UnmarshalText([]byte(rate)); err != nil || bits == 0 {
 				return cli.Usage(fmt.Errorf("--rate %q: write the rate of a link, such as 1Gbps", rate))
 			}
+			if n := len(p.Parts()); n > 1 {
+				return cli.Input(fmt.Errorf("%s has %d ports, and a capture does not say by which a packet leaves: leave one of them", w[0], n))
+			}
 			f, err := os.Open(pcap)
 			if err != nil {
 				return cli.Input(err)

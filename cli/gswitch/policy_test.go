@@ -40,6 +40,7 @@ func TestPolicyVerbs(t *testing.T) {
 	d := startDaemon(t, socket, "-c", write(t, "wires.yaml", twoWires))
 	gold := write(t, "gold.oq", "policy gold;\nq = Queue(64KB);\nq.procPrio = value;\n")
 	tail := write(t, "tail.oq", "q[1..2] = Queue(128 pkts);\nout = Port(100%, q[1..2]);\n")
+	both := write(t, "both.oq", "q[1..2] = Queue(8KB); b = Buffer(8KB, q[1..2]); o1 = Port(100%, q[1]); o2 = Port(100%, q[2]);\n")
 	bad := write(t, "bad.oq", "q = Queue(64KB);\nq.procPrio = valu;\n")
 	for _, tc := range []struct {
 		args string
@@ -69,6 +70,13 @@ func TestPolicyVerbs(t *testing.T) {
 		{"show queues --order", 0, "policy(gold)"},
 		{"policy rollback --port p2 -S s1", 2, "has no policy before"},
 		{"show config", 0, "port-p1"},
+		{"policy check " + both + " --cost", 0, "1 queue, 1 shared buffer, port o2, which shares with other ports"},
+		{"policy trace " + both + " --pcap none", 2, "has 2 ports, and a capture does not say by which a packet leaves"},
+		{"policy shadow " + both + " --port p1 -S s1", 2, "a shadow is of one queue"},
+		{"policy apply " + both + " --port p1 -S s1", 2, "has 2 ports, and the switch has 1 with it (p1)"},
+		{"policy apply " + both + " --port p1,p2 -S s1", 0, "applied"},
+		{"policy show", 0, "p2        0  live  q[2]"},
+		{"policy apply " + tail + " --port p2 -S s1", 2, "has 2 ports, and the switch has 1 with it (p1)"},
 	} {
 		args := append(strings.Fields(tc.args), "--socket", socket)
 		stdout, stderr, code := invoke(t, "", args...)
