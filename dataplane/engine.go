@@ -151,6 +151,7 @@ func (e *Engine) AddNode(worker int, n frame.Node) error {
 	nd.handoff, _ = n.(Handoff)
 	nd.backpressure, _ = n.(Backpressured)
 	nd.posted, _ = n.(Posted)
+	nd.changing, _ = n.(Changing)
 	dup := false
 	err = w.Do(func(frame.Time) {
 		if dup = w.find(n) != nil; !dup {

@@ -41,7 +41,7 @@ func (e *Engine) Uninterpose(worker int, n frame.Node) error {
 // program, for example, is in force when it returns.
 func (e *Engine) Advance(worker int, n frame.Node) error {
 	return e.onNode(worker, n, func(now frame.Time, nd *node) error {
-		nd.Advance(now)
+		e.workers[worker].advance(now, nd)
 		return nil
 	})
 }

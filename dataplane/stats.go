@@ -47,7 +47,11 @@ type WorkerStats struct {
 	// Transit is the time from the loop that gave a frame to the device of a port
 	// to the loop in which its far end received it, in nanoseconds, of samples:
 	// where Engine.Measure asked for it.
-	Transit    histogram.Histogram
+	Transit histogram.Histogram
+	// Adoption is for how long the worker's thread ran to take over a change of a node,
+	// such as another configuration, in nanoseconds: what frames wait for then, beyond
+	// what others have of the processor. It is not dilated.
+	Adoption   histogram.Histogram
 	Kicks      uint64 // transmit system calls for the worker's ports
 	KickFrames uint64 // descriptors that the kernel took in them; over Kicks: per call
 	FreeChunks int    // in the worker's own pool

@@ -52,6 +52,7 @@ type node struct {
 	handoff      Handoff       // nil if the node does not hand frames to other workers
 	backpressure Backpressured // nil if the node takes what comes
 	posted       Posted        // nil if programs give it no work without waiting
+	changing     Changing      // nil if nothing changes it from outside
 	drops        DropTap       // nil while drops are not captured
 	taps         []nodeTap
 	wake         frame.Time // what Wake last said, if that was in the future, else Never
@@ -169,7 +170,7 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 				n.command(now, c)
 			}
 		}
-		n.Advance(now)
+		w.advance(now, n)
 	}
 
 	for _, l := range w.ports {

@@ -143,6 +143,7 @@ var (
 	workerMaxLoop = gauge("worker_longest_loop_seconds", "Longest loop that moved frames.", "worker")
 	workerChunks  = gauge("worker_free_chunks", "Free chunks that the worker keeps.", "worker")
 	workerVector  = prometheus.NewDesc("gswitch_worker_vector_packets", "Frames received at once.", []string{"worker"}, nil)
+	workerAdopts  = prometheus.NewDesc("gswitch_worker_adoption_seconds", "Time for which the worker's thread ran to take over another configuration or other tables, while frames waited.", []string{"worker"}, nil)
 	workerLate    = prometheus.NewDesc("gswitch_worker_lateness_seconds", "How late timers were served.", []string{"worker"}, nil)
 
 	xskInfo          = gauge("xsk_info", "How AF_XDP serves a port that is up: the mode, and what was tried for it. Always 1.", "switch", "port", "mode", "tried", "tx_budget", "multi_buffer", "busy_poll")
@@ -428,7 +429,8 @@ func (e emitter) engine(s *dataplane.Stats) {
 		e.gauge(workerMaxLoop, w.MaxLoop.Seconds(), name)
 		e.gauge(workerChunks, float64(w.FreeChunks), name)
 		e <- vectorHistogram(w.Vectors[:], name)
-		e <- lateHistogram(&w.Lateness, name)
+		e <- spanHistogram(workerLate, &w.Lateness.Buckets, float64(w.Lateness.Sum)/1e9, []string{name})
+		e <- spanHistogram(workerAdopts, &w.Adoption.Buckets, float64(w.Adoption.Sum)/1e9, []string{name})
 	}
 	e.gauge(chunks, float64(s.Chunks))
 	e.gauge(chunksFree, float64(s.FreeChunks))

@@ -39,10 +39,6 @@ func delayHistogram(d *prometheus.Desc, h *histogram.Buckets, labels ...string) 
 	return spanHistogram(d, h, float64(h.Total())*h.Mean()/1e9, labels)
 }
 
-func lateHistogram(h *histogram.Histogram, labels ...string) prometheus.Metric {
-	return spanHistogram(workerLate, &h.Buckets, float64(h.Sum)/1e9, labels)
-}
-
 // spanHistogram exposes spans that add up to sum seconds.
 func spanHistogram(d *prometheus.Desc, h *histogram.Buckets, sum float64, labels []string) prometheus.Metric {
 	b := bounds()

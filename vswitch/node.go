@@ -275,12 +275,15 @@ func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	return k
 }
 
+// Changed reports whether the next Advance adopts a new program.
+func (n *Node) Changed() bool { return n.sw.program.Load() != n.prog }
+
 // Advance implements frame.Node: adopts a new program, takes frames from
 // other workers, runs timers.
 func (n *Node) Advance(now frame.Time) {
 	n.now = now
-	if p := n.sw.program.Load(); p != n.prog {
-		n.adopt(now, p)
+	if n.Changed() {
+		n.adopt(now, n.sw.program.Load())
 	}
 	if links := n.sw.links.Load(); links != n.links {
 		n.adoptLinks(now, links)

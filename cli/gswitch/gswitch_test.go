@@ -3,13 +3,10 @@ package gswitch
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -501,20 +498,7 @@ func TestReloadIsLogged(t *testing.T) {
 	}
 	// The second was taken up when nothing more comes before the end.
 	for success := true; success; {
-		client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		}}}
-		r, err := client.Get("http://gswitch/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(r.Body)
-		r.Body.Close()
-		client.CloseIdleConnections()
-		if err != nil {
-			t.Fatal(err)
-		}
-		success = !strings.Contains(string(text), "gswitch_config_last_reload_success 0")
+		success = !strings.Contains(scrape(t, socket), "gswitch_config_last_reload_success 0")
 	}
 	if code := d.stop(t, unix.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)

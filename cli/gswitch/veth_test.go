@@ -187,24 +187,13 @@ func TestPortIsExplained(t *testing.T) {
 			t.Errorf("completion of %q: exit code %d, want %q:\n%s%s", args, code, want, out, errs)
 		}
 	}
-	c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
-	r, err := c.Get("http://gswitch/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := scrape(t, socket)
 	for _, want := range []string{
 		`gswitch_xsk_info{busy_poll="false",mode="native",multi_buffer="false",port="eth1",switch="s1",tried="zero-copy: refused`,
 		`gswitch_xsk_rx_ring_full_total{port="eth2",switch="s1",worker="0"} 0`,
 		"gswitch_memory_huge_pages ",
 	} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("/metrics has no %s", want)
 		}
 	}
@@ -265,6 +254,35 @@ func TestCapabilitiesOfAContainer(t *testing.T) {
 	if err := d.Wait(); err != nil {
 		t.Errorf("%v; log:\n%s", err, d.log.String())
 	}
+}
+
+// scrape returns what a daemon exposes.
+func scrape(t *testing.T, socket string) string {
+	t.Helper()
+	c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	r, err := c.Get("http://gswitch/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// sample returns the value of a series in what was scraped.
+func sample(t *testing.T, text, series string) (v float64) {
+	t.Helper()
+	_, rest, ok := strings.Cut(text, "\n"+series+" ")
+	if _, err := fmt.Sscan(rest, &v); !ok || err != nil {
+		t.Fatalf("/metrics has no %s", series)
+	}
+	return v
 }
 
 // Reloads by signal and by API, edits and bad files, while frames flow: not
