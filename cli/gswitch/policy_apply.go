@@ -197,21 +197,28 @@ func (a *app) policyDiff() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			old := ""
+			var olds []string
 			_, err = a.editQueue(c, at, true, func(q *config.Queue) error {
+				old := ""
 				if q.Policy != nil {
 					old = q.Policy.Text
 				}
+				olds = append(olds, old)
 				setPolicy(q, text)
 				return nil
 			})
 			if err != nil {
 				return err
 			}
-			if old == text {
-				fmt.Fprintln(c.OutOrStdout(), "nothing changes")
+			for i, old := range olds {
+				if len(olds) > 1 {
+					fmt.Fprintf(c.OutOrStdout(), "port %s:\n", at.ports[i])
+				}
+				if old == text {
+					fmt.Fprintln(c.OutOrStdout(), "nothing changes")
+				}
+				printDiff(c.OutOrStdout(), strings.Split(strings.TrimSuffix(old, "\n"), "\n"), strings.Split(strings.TrimSuffix(text, "\n"), "\n"))
 			}
-			printDiff(c.OutOrStdout(), strings.Split(strings.TrimSuffix(old, "\n"), "\n"), strings.Split(strings.TrimSuffix(text, "\n"), "\n"))
 			return nil
 		}}
 	at.flags(c)

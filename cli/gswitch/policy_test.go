@@ -74,6 +74,7 @@ func TestPolicyVerbs(t *testing.T) {
 		{"policy trace " + both + " --pcap none", 2, "has 2 ports, and a capture does not say by which a packet leaves"},
 		{"policy shadow " + both + " --port p1 -S s1", 2, "a shadow is of one queue"},
 		{"policy apply " + both + " --port p1 -S s1", 2, "has 2 ports, and the switch has 1 with it (p1)"},
+		{"policy diff " + both + " --port p1,p2 -S s1", 0, "port p2:\n- \n+ q[1..2] = Queue(8KB);"},
 		{"policy apply " + both + " --port p1,p2 -S s1", 0, "applied"},
 		{"policy show", 0, "p2        0  live  q[2]"},
 		{"policy apply " + tail + " --port p2 -S s1", 2, "has 2 ports, and the switch has 1 with it (p1)"},
