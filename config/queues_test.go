@@ -110,8 +110,8 @@ func TestPoliciesOfSeveralPorts(t *testing.T) {
 			"    qos: {p: {queues: [{queue: 2, policy: {text: \"" + text + "\"}}]}}\n"
 	}
 	for text, want := range map[string]string{
-		doc("{poll: sleep}", ""):                                       "qos.p.queues[0].policy: has 2 ports, and the switch has 1 with it (e1)",
-		doc("{poll: sleep}, {poll: sleep}, {poll: sleep}", ", qos: p"): "has a buffer over several ports, and e1, e3 are of 2 workers",
+		doc("{poll: sleep}", ""): "qos.p.queues[0].policy: has 2 ports, and the switch has 1 with it (e1)",
+		doc("{poll: sleep}, {poll: sleep}, {poll: sleep}", ", qos: p"):             "has a buffer over several ports, and e1, e3 are of 2 workers",
 		strings.Replace(doc("{poll: sleep}", ", qos: p"), "policy:", "shadow:", 1): "has 2 ports: a shadow is of one queue",
 	} {
 		if _, err := Parse("x.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
