@@ -127,7 +127,7 @@ func TestHeldAcknowledgement(t *testing.T) {
 		}
 		f := want(t, &v[0], DelayedACK, "")
 		second := want(t, &v[0], RTO, "not acknowledged yet")
-		if gap := second.At + second.Lasted - (tail.At + tail.Lasted); gap < 31*ms || gap > 36*ms || f.Lasted < 30*ms {
+		if gap := second.At + second.Lasted - (tail.At + tail.Lasted); gap < 31*ms || gap > 33*ms || f.Lasted < 30*ms {
 			t.Errorf("%v between the two retransmissions, held for %v", gap.Duration(), f.Lasted.Duration())
 		}
 		if took < 45*ms {

@@ -10,13 +10,18 @@ import (
 // reports whether the segment is to be looked at further.
 func (c *Conn) acknowledge(now frame.Time, s *Segment, seq uint64) bool {
 	d := int64(int32(s.Ack - c.wire(c.una)))
-	if d < 0 {
+	switch {
+	case d < -int64(c.maxWnd): // older than any window, so made up (RFC 5961 section 5)
+		c.Stats.Unacceptable++
+		c.challenge(now)
+		return false
+	case d < 0:
 		return true // old
 	}
 	ack := c.una + uint64(d)
 	if ack > c.nxt {
 		c.Stats.Unacceptable++
-		c.ackNow = true // RFC 9293 3.10.7.4: for data that was never sent
+		c.challenge(now) // RFC 9293 3.10.7.4: for data that was never sent
 		return false
 	}
 	same := s.Window == c.lastWnd // RFC 5681 section 2: else it is no duplicate, but an update of the window
@@ -31,7 +36,9 @@ func (c *Conn) acknowledge(now frame.Time, s *Segment, seq uint64) bool {
 	switch {
 	case newly > 0:
 		c.dupACKs, c.tries = 0, 0
-	case len(c.sent) > 0 && s.Len == 0 && s.Flags&(SYN|FIN) == 0 && (c.sackedSegs > sackedBefore || !c.sack):
+	case len(c.sent) == 0: // it answers a probe of a closed window
+		c.tries = 0
+	case s.Len == 0 && s.Flags&(SYN|FIN) == 0 && (c.sackedSegs > sackedBefore || !c.sack):
 		if !c.sack && !same {
 			c.Stats.WindowUpdates++
 			break
@@ -52,7 +59,7 @@ func (c *Conn) cumulative(now frame.Time, ack uint64) (delivered int) {
 	k := 0
 	for k < len(c.sent) && c.sent[k].end() <= ack {
 		s := &c.sent[k]
-		if s.retries == 0 && !s.sacked {
+		if s.retries == 0 && !s.sacked && !s.doubted {
 			sample = now - s.at
 		}
 		delivered += c.gone(now, s)

@@ -18,8 +18,8 @@ type Config struct {
 
 	MinRTO frame.Time // least retransmission timeout; Linux: 200 ms, RFC 6298: 1 s
 	MaxRTO frame.Time
-	// Retries is how often in a row the timer runs out before the connection is
-	// aborted (Linux: 15).
+	// Retries is how often in a row the timer runs out, or a probe of a closed window is
+	// not answered, before the connection is aborted (Linux: 15).
 	Retries int
 
 	DelayedACK frame.Time // longest time for which an acknowledgement is held back; 0: none is

@@ -46,11 +46,13 @@ type Stats struct {
 	DuplicateACKs          uint64
 	WindowUpdates          uint64 // that were no duplicates for that alone: they name another window
 	DelayedACKs            uint64 // that the timer sent
-	ZeroWindows            uint64 // times that the peer's window had no room for what waited
+	ZeroWindows            uint64 // times that the peer's window was closed to what waited
+	SmallWindows           uint64 // times that it had room for too little to be worth a segment
 	Marked                 uint64 // packets received with CE
 	Echoed                 uint64 // acknowledgements received that echo marks
 	OutOfOrder, Duplicates uint64 // segments received
 	Unacceptable           uint64 // segments outside of the window, with old stamps, or without sense
+	Unchallenged           uint64 // of these, those that were not answered: ten were within five seconds
 }
 
 // Conn is one end of a connection. One goroutine owns it.
@@ -92,13 +94,15 @@ type Conn struct {
 	rack       rack
 	rtt        rtt
 	rto        frame.Time // present timeout, backed off
-	tries      int
+	tries      int        // timeouts, or probes of a closed window, since the peer answered
 	timer      frame.Time
 	timerKind  timerKind
 	reorderAt  frame.Time
 	probed     uint64 // nxt when the tail probe was sent
 	probing    bool
-	zeroProbe  bool // to be sent
+	zeroProbe  bool       // to be sent
+	probeWait  frame.Time // until the next one, backed off
+	override   bool       // what a small window has room for is sent
 
 	rcvNxt   uint64 // next expected
 	in       stream // in order and not read, and behind it what came out of order
@@ -126,6 +130,8 @@ type Conn struct {
 	synRetransmits int
 	closeAt        frame.Time
 	sendRST        bool
+	challenges     int // sent since challengesFrom
+	challengesFrom frame.Time
 }
 
 type timerKind uint8
@@ -135,6 +141,7 @@ const (
 	timerRTO
 	timerTailProbe
 	timerPersist
+	timerOverride
 )
 
 // sent is a segment that was sent and is not acknowledged.
@@ -146,6 +153,7 @@ type sent struct {
 	tx      uint64 // number of its last transmission
 	retries int
 	sacked  bool
+	doubted bool // it was, before a timeout
 	lost    bool
 }
 
@@ -344,7 +352,7 @@ func (c *Conn) Abort() {
 func (c *Conn) end(err error) {
 	c.state, c.err = Closed, err
 	c.timer, c.reorderAt, c.ackAt, c.closeAt = frame.Never, frame.Never, frame.Never, frame.Never
-	c.ackNow, c.zeroProbe, c.probing = false, false, false
+	c.ackNow, c.zeroProbe, c.override, c.probing = false, false, false, false
 }
 
 // Limit is what holds a sender back.

@@ -20,8 +20,10 @@ type Control interface {
 	// Lost is a loss or, where it is once in a window, a mark: flight is what was
 	// under way.
 	Lost(now frame.Time, flight int)
-	// TimedOut is a retransmission timeout.
-	TimedOut(now frame.Time, flight int)
+	// TimedOut is a retransmission timeout: the window is one segment then. again says
+	// that what timed out was sent again by the timer before, so that the threshold of
+	// slow start stays (RFC 5681 section 3.1).
+	TimedOut(now frame.Time, flight int, again bool)
 	Window() int
 	Threshold() int // of slow start
 }
@@ -78,9 +80,11 @@ func (r *reno) Lost(_ frame.Time, flight int) {
 	r.window, r.credit = r.threshold, 0
 }
 
-func (r *reno) TimedOut(now frame.Time, flight int) {
-	r.Lost(now, flight)
-	r.window = r.mss
+func (r *reno) TimedOut(now frame.Time, flight int, again bool) {
+	if !again {
+		r.Lost(now, flight)
+	}
+	r.window, r.credit = r.mss, 0
 }
 
 func (r *reno) Window() int    { return r.window }

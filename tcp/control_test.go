@@ -39,7 +39,7 @@ func TestReno(t *testing.T) {
 	if r.Window() != 10_000 {
 		t.Error("a window that is not used grows")
 	}
-	r.TimedOut(0, 10_000)
+	r.TimedOut(0, 10_000, false)
 	if r.Window() != 1000 || r.Threshold() != 5000 {
 		t.Errorf("%d, threshold %d after a timeout", r.Window(), r.Threshold())
 	}

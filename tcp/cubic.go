@@ -83,9 +83,11 @@ func (c *cubic) Lost(_ frame.Time, flight int) {
 	c.window, c.started = c.threshold, false
 }
 
-func (c *cubic) TimedOut(now frame.Time, flight int) {
-	c.Lost(now, flight)
-	c.window = 1
+func (c *cubic) TimedOut(now frame.Time, flight int, again bool) {
+	if !again {
+		c.Lost(now, flight)
+	}
+	c.window, c.started = 1, false
 }
 
 func (c *cubic) Window() int { return int(c.window * float64(c.mss)) }

@@ -34,7 +34,7 @@ func (c *Conn) Receive(now frame.Time, s *Segment) {
 		return
 	}
 	if s.Flags&RST != 0 {
-		c.reset(seq)
+		c.reset(now, seq)
 		return
 	}
 	if s.Flags&SYN != 0 {
@@ -47,7 +47,7 @@ func (c *Conn) Receive(now frame.Time, s *Segment) {
 			c.resendSYN()
 			return
 		}
-		c.ackNow = true // RFC 5961 section 4: a challenge
+		c.challenge(now) // RFC 5961 section 4
 		c.Stats.Unacceptable++
 		return
 	}
@@ -168,11 +168,32 @@ func (c *Conn) acceptable(now frame.Time, s *Segment, seq uint64) bool {
 	return true
 }
 
+// The most challenges in a time (RFC 5961 section 7), of one connection: a bound on
+// all together would tell strangers what goes on in one.
+const (
+	mostChallenges = 10
+	challengeTime  = 5 * frame.Second
+)
+
+// challenge acknowledges a segment that somebody else may have made up, so that a peer
+// that has lost the connection resets it.
+func (c *Conn) challenge(now frame.Time) {
+	if now-c.challengesFrom >= challengeTime {
+		c.challenges, c.challengesFrom = 0, now
+	}
+	if c.challenges == mostChallenges {
+		c.Stats.Unchallenged++
+		return
+	}
+	c.challenges++
+	c.ackNow = true
+}
+
 // reset takes a RST within the window: exactly at its beginning it ends the
 // connection, elsewhere it is answered with a challenge (RFC 5961 section 3).
-func (c *Conn) reset(seq uint64) {
+func (c *Conn) reset(now frame.Time, seq uint64) {
 	if seq != c.rcvNxt {
-		c.ackNow = true
+		c.challenge(now)
 		c.Stats.Unacceptable++
 		return
 	}

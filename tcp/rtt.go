@@ -42,6 +42,9 @@ type rack struct {
 // delivered takes a segment that was acknowledged, by any way.
 func (c *Conn) delivered(now frame.Time, s *sent) {
 	trip := now - s.at
+	if s.doubted && s.retries == 0 {
+		return // it arrived before the timeout, and was looked at then
+	}
 	if s.retries > 0 && c.rtt.any && trip < c.rtt.least {
 		c.sawReordering(s)
 		return // the acknowledgement is for an earlier copy
@@ -59,7 +62,7 @@ func (c *Conn) delivered(now frame.Time, s *sent) {
 // sawReordering takes a segment that arrived behind later ones: as many must be
 // beyond a gap from now on.
 func (c *Conn) sawReordering(s *sent) {
-	if c.rack.most > s.off {
+	if c.rack.most > s.off && !s.doubted {
 		c.reordering = min(max(c.reordering, int(c.rack.most-s.off)/c.mss), max(c.cfg.DupThresh, c.cfg.MaxReordering))
 	}
 }

@@ -113,6 +113,7 @@ func (c *Conn) held() int {
 // again sends a segment once more.
 func (c *Conn) again(now frame.Time, s *Segment, x *sent) {
 	c.fill(s, x.off, x.n)
+	s.ECT = s.ECT && c.cfg.Control == "dctcp" // else none that is sent again may (RFC 3168 section 6.1.5)
 	c.tx++
 	x.at, x.tx = now, c.tx
 	x.retries++
@@ -135,19 +136,19 @@ func (c *Conn) nextNew(now frame.Time, s *Segment) bool {
 		n = room
 	}
 	if n <= 0 {
-		c.persist(now)
+		c.override = false
+		c.persist(now, 0)
 		return false
 	}
 	if c.held() > 0 && c.held()+n > c.cc.Window() && !c.probing { // RFC 8985 section 7.3
 		return false
 	}
 	whole := c.nxt+uint64(n) == end
-	if n < c.mss && !(whole && (len(c.sent) == 0 || !c.cfg.Nagle || c.fin != 0 || c.probing)) && n < c.maxWnd/2 {
-		if len(c.sent) == 0 {
-			c.persist(now) // silly window: wait, but not for ever (RFC 9293 3.8.6.2.1)
-		}
+	if n < c.mss && !c.override && !(whole && (len(c.sent) == 0 || !c.cfg.Nagle || c.fin != 0 || c.probing)) && n < c.maxWnd/2 {
+		c.persist(now, n)
 		return false
 	}
+	c.override = false
 	if whole {
 		s.Flags |= PSH
 	}

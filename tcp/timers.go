@@ -27,12 +27,39 @@ func (c *Conn) rearm(now frame.Time) {
 	}
 }
 
-// persist waits for the peer's window to open (RFC 9293 section 3.8.6.1).
-func (c *Conn) persist(now frame.Time) {
-	if len(c.sent) == 0 && c.timerKind != timerPersist {
-		c.arm(now, timerPersist, c.rto)
+// The bounds of the time after which little is sent into a small window (RFC 9293
+// section 3.8.6.2.1).
+const (
+	leastOverride = 100 * frame.Millisecond
+	mostOverride  = frame.Second
+)
+
+// persist waits for a window that is closed to open, with probes in between (RFC 9293
+// section 3.8.6.1). Where it has room for little, it waits for more, and then sends
+// as much nevertheless (section 3.8.6.2.1).
+func (c *Conn) persist(now frame.Time, room int) {
+	switch {
+	case len(c.sent) > 0: // an acknowledgement comes, or the timeout
+	case room > 0 && c.timerKind != timerOverride:
+		c.arm(now, timerOverride, min(max(c.rto, leastOverride), mostOverride))
+		c.Stats.SmallWindows++
+	case room <= 0 && c.timerKind != timerPersist:
+		c.probeWait = c.rto
+		c.arm(now, timerPersist, c.probeWait)
 		c.Stats.ZeroWindows++
 	}
+}
+
+// probe asks a peer whose window is closed for it. One that answers none of many
+// probes is gone.
+func (c *Conn) probe(now frame.Time) {
+	if c.tries++; c.tries > c.cfg.Retries {
+		c.end(ErrTimedOut)
+		return
+	}
+	c.zeroProbe, c.ackNow = true, true
+	c.probeWait = min(2*c.probeWait, c.cfg.MaxRTO)
+	c.arm(now, timerPersist, c.probeWait)
 }
 
 // Due is when Advance is to be called next.
@@ -66,13 +93,13 @@ func (c *Conn) Advance(now frame.Time) {
 		c.probing = true
 		c.arm(now, timerRTO, c.rto)
 	case timerPersist:
-		c.zeroProbe, c.ackNow = true, true
-		c.rto = min(2*c.rto, c.cfg.MaxRTO)
-		c.arm(now, timerPersist, c.rto)
+		c.probe(now)
+	case timerOverride:
+		c.override = true
 	}
 }
 
-// timeout is RFC 6298 section 5.4 on: everything that was not delivered is taken
+// timeout is RFC 6298 section 5.4 on: everything that is not acknowledged is taken
 // for lost, and the window begins at one segment.
 func (c *Conn) timeout(now frame.Time) {
 	c.Stats.Timeouts++
@@ -87,11 +114,14 @@ func (c *Conn) timeout(now frame.Time) {
 		c.pipe = 0
 		return
 	}
-	if !c.afterRTO {
-		c.cc.TimedOut(now, c.pipe)
-	}
+	c.cc.TimedOut(now, c.pipe, c.afterRTO)
 	for i := range c.sent {
-		if s := &c.sent[i]; !s.sacked && !s.lost {
+		switch s := &c.sent[i]; {
+		case s.sacked: // the peer may have thrown it away (RFC 2018 section 8)
+			s.sacked, s.doubted, s.lost = false, true, true
+			c.sackedSegs--
+			c.lostSegs++
+		case !s.lost:
 			c.lose(s)
 		}
 	}

@@ -221,9 +221,11 @@ func add(to, v *tcp.Stats) {
 	to.WindowUpdates += v.WindowUpdates
 	to.DelayedACKs += v.DelayedACKs
 	to.ZeroWindows += v.ZeroWindows
+	to.SmallWindows += v.SmallWindows
 	to.Marked += v.Marked
 	to.Echoed += v.Echoed
 	to.OutOfOrder += v.OutOfOrder
 	to.Duplicates += v.Duplicates
 	to.Unacceptable += v.Unacceptable
+	to.Unchallenged += v.Unchallenged
 }

@@ -426,10 +426,10 @@ func (s *Stack) Next(now frame.Time, classes uint8) frame.Ref {
 		}
 		e := s.timers.ends[slot]
 		e.listed = false
-		seg, at, probes := &s.seg, clock(now), e.conn.Stats.ZeroWindows
+		seg, at, waits := &s.seg, clock(now), e.conn.Stats.ZeroWindows+e.conn.Stats.SmallWindows
 		if !e.conn.Next(at, seg) {
 			// Only to wait for a window changes anything where nothing is sent.
-			if e.tap != nil && e.conn.Stats.ZeroWindows != probes {
+			if e.tap != nil && e.conn.Stats.ZeroWindows+e.conn.Stats.SmallWindows != waits {
 				e.tap.Next(at, nil)
 			}
 			s.update(now, slot)
