@@ -1,6 +1,8 @@
 // Summary reads the output of go test -json, prints one line a package and
 // the whole output of what failed, and ends with a count. With GSWITCH_CI=1 a
-// skipped test is a failure: what CI did not run, it did not prove.
+// skipped test is a failure: what CI did not run, it did not prove. With -skipped the
+// tests that skipped, or a part of which did, are written to a file, a package and a
+// name a line, so that they can be run again where nothing is missing.
 //
 //	go test -json ./... | GSWITCH_CI=1 go run .ci/summary.go
 package main
@@ -8,8 +10,11 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -23,6 +28,8 @@ type event struct {
 }
 
 func main() {
+	skips := flag.String("skipped", "", "write the tests that skipped to this file")
+	flag.Parse()
 	strict := os.Getenv("GSWITCH_CI") != ""
 	out := map[string]*strings.Builder{} // output of what has not ended yet, by package and test
 	at := func(key string) *strings.Builder {
@@ -32,6 +39,7 @@ func main() {
 		return out[key]
 	}
 	var passed, failed, skipped, brokenPackages int
+	again := map[string]bool{}
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -70,6 +78,8 @@ func main() {
 					fmt.Printf("--- failed: %s\n%s", key, at(key))
 				case "skip":
 					skipped++
+					top, _, _ := strings.Cut(e.Test, "/")
+					again[e.Package+" "+top] = true
 					if strict {
 						fmt.Printf("--- skipped: %s\n%s", key, at(key))
 					}
@@ -82,6 +92,13 @@ func main() {
 		}
 	}
 	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
+	if *skips != "" {
+		lines := strings.Join(slices.Sorted(maps.Keys(again)), "\n") + "\n"
+		if err := os.WriteFile(*skips, []byte(lines), 0o644); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
 	switch {
 	case failed > 0 || brokenPackages > 0:
 		fmt.Printf("FAIL: %d tests in %d packages\n", failed, brokenPackages)

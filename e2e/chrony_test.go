@@ -21,14 +21,7 @@ const shmUnit = 83
 // chronyd takes the time of a switch from the shared memory that ghost time fills: it finds
 // the source reachable, which it says of one that gives samples alone. It sets no clock (-x).
 func TestChronyFollows(t *testing.T) {
-	for _, tool := range []string{"chronyd", "chronyc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("GSWITCH_CI") != "" {
-				t.Fatalf("%s: %v", tool, err)
-			}
-			t.Skipf("needs %s (chrony)", tool)
-		}
-	}
+	need(t, "chronyd", "chronyc")
 	l := newLab(t, 1, labOptions{})
 	d, _ := runConfig(t, "version: 1\nswitches: [{name: s1, clock: {root: true}, ports: [{interface: d0, netns: "+l.sw+"}]}]\n")
 	t.Cleanup(func() { // the segment outlives the process that made it

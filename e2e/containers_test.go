@@ -44,18 +44,8 @@ func project(t *testing.T, dir string) (p composed) {
 	return p
 }
 
-// needJoining skips a test where the script of an export finds no programs.
-func needJoining(t *testing.T) {
-	t.Helper()
-	for _, tool := range []string{"ip", "nsenter", "unshare", "mount"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("GSWITCH_CI") != "" {
-				t.Fatalf("%s: %v", tool, err)
-			}
-			t.Skipf("needs %s, by which containers are joined", tool)
-		}
-	}
-}
+// joining are the programs that the script of an export runs.
+var joining = []string{"ip", "nsenter", "unshare", "mount"}
 
 // containers are the services of an exported project, each a process in network and
 // mount namespaces of its own, with what a container engine would give it.
@@ -162,7 +152,7 @@ func join(t *testing.T, dir string, pids map[string]int) {
 // has them run it, twice: all flows end, every byte is counted, and the results are
 // like those of other engines.
 func TestContainers(t *testing.T) {
-	needJoining(t)
+	need(t, joining...)
 	file := aScenario(t, "contained", withStream)
 	dir := filepath.Join(filepath.Dir(file), "lab")
 	if c, out := fabricCommand(file, "export", "compose", file, "--dir", dir); c.Run() != nil {
@@ -190,7 +180,7 @@ func TestContainers(t *testing.T) {
 // The daemons of an exported topology carry a message between its hosts, and keep one time:
 // the root's lies in what the clock of each container says.
 func TestContainersOfTopology(t *testing.T) {
-	needJoining(t)
+	need(t, joining...)
 	dir := filepath.Join(t.TempDir(), "lab")
 	if out, err := exec.Command(gfabric, "export", "compose", "leaf-spine:1,2,1", "--mode", "l3", "--hosts", "ghost", "--rate", "100Mbps", "--dir", dir).CombinedOutput(); err != nil {
 		t.Fatalf("export: %v\n%s", err, out)

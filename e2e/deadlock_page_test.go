@@ -12,11 +12,7 @@ import (
 // The page's own recipe: three processes run into a deadlock, and Escape, applied
 // while it stands, clears it.
 func TestDeadlockOfThePage(t *testing.T) {
-	for _, tool := range []string{"bash", "ping", "sysctl"} {
-		if _, err := exec.LookPath(tool); err != nil && os.Getenv("GSWITCH_CI") == "" {
-			t.Skipf("needs %s", tool)
-		}
-	}
+	need(t, "bash", "ping", "sysctl")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, for network namespaces and AF_XDP sockets")
 	}

@@ -16,14 +16,6 @@ import (
 // another one has. The function runs its command.
 func aDocker(t *testing.T) func(args ...string) (string, error) {
 	t.Helper()
-	for _, tool := range []string{"dockerd", "docker"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("GSWITCH_CI") != "" {
-				t.Fatal(err)
-			}
-			t.Skipf("needs %s (package docker.io)", tool)
-		}
-	}
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	write(t, in("config.json"), "{}")
@@ -87,7 +79,7 @@ func aDocker(t *testing.T) func(args ...string) (string, error) {
 // message crosses the switch, docker stop ends all three within its time, and neither a link nor a namespace is left.
 // An older docker knows neither BPF nor PERFMON, so that containers have what deploy/README.md says for it.
 func TestImagesInDocker(t *testing.T) {
-	needJoining(t)
+	need(t, append([]string{"dockerd", "docker"}, joining...)...)
 	docker := aDocker(t)
 	must := func(args ...string) string {
 		t.Helper()

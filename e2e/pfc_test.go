@@ -195,9 +195,7 @@ switches:
 // tshark reads fields of every frame of a file.
 func tshark(t testing.TB, file string, fields ...string) (rows [][]string) {
 	t.Helper()
-	if _, err := exec.LookPath("tshark"); err != nil {
-		t.Skip("needs tshark")
-	}
+	need(t, "tshark")
 	args := []string{"-n", "-r", file, "-T", "fields", "-E", "separator=|", "-E", "occurrence=f"}
 	for _, f := range fields {
 		args = append(args, "-e", f)

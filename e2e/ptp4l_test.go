@@ -47,14 +47,7 @@ func clockCounter(d *daemon, name, kind string) (v float64) {
 // the first. ptp4l may not set the machine's clock here: what it measures is the
 // difference of that to the switch's, which the switch's page has, too.
 func TestPTPSlaveFollows(t *testing.T) {
-	for _, tool := range []string{"ptp4l", "setpriv"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("GSWITCH_CI") != "" {
-				t.Fatalf("%s: %v", tool, err)
-			}
-			t.Skipf("needs %s (linuxptp, util-linux)", tool)
-		}
-	}
+	need(t, "ptp4l", "setpriv")
 	l := newLab(t, 2, labOptions{})
 	d, file := runConfig(t, `version: 1
 switches:

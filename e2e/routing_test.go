@@ -28,15 +28,6 @@ type bird struct {
 	stop func()
 }
 
-func needBird(t *testing.T) {
-	if _, err := exec.LookPath("bird"); err != nil {
-		if os.Getenv("GSWITCH_CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("needs bird (bird2)")
-	}
-}
-
 func startBird(t *testing.T, ns, conf string) *bird {
 	t.Helper()
 	dir := t.TempDir()
@@ -154,7 +145,7 @@ func (d *daemon) awaitLearned(t *testing.T, want bool) {
 // versions, through the twins of ports; what they learn carries frames; and a link that
 // goes takes the carrier of the twins with it.
 func TestRoutingDaemons(t *testing.T) {
-	needBird(t)
+	need(t, "bird")
 	l := newLab(t, 2, labOptions{ipv6: true})
 	for i, h := range l.hosts {
 		h.address(t, []string{fmt.Sprintf("10.0.%d.2/24", i), fmt.Sprintf("fd00:%d::2/64", i)}, fmt.Sprintf("10.0.%d.1", i), fmt.Sprintf("fd00:%d::1", i))
@@ -200,7 +191,7 @@ func TestRoutingDaemons(t *testing.T) {
 // A neighbour announces 100,000 prefixes by BGP. All are in force, and of each
 // 997 the first leads, on frames.
 func TestHundredThousandRoutes(t *testing.T) {
-	needBird(t)
+	need(t, "bird")
 	const routes = 100_000
 	l := newLab(t, 2, labOptions{})
 	a, peer := l.hosts[0], l.hosts[1]

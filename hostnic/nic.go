@@ -105,7 +105,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	}
 	n := &NIC{
 		cfg: *cfg, arena: pool.Arena, pool: pool, mac: cfg.MAC.Uint64(), addr: addressOf(cfg.Addr),
-		parser: wire.NewParser(wire.NewHasher(cfg.Seed, false)), up: true, lastWake: frame.Never,
+		parser: new(wire.Parser), up: true, lastWake: frame.Never,
 		maxQPs: cfg.MaxQPs, defaultProfile: inband.DefaultProfile(), noise: frame.NewRand(cfg.Seed),
 	}
 	n.cfg.defaults()

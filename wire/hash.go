@@ -66,6 +66,10 @@ func NewHasher(seed uint64, symmetric bool) Hasher {
 	return h
 }
 
+// keyed reports whether h hashes at all: the zero Hasher, which has no multiplier,
+// makes 0 of everything.
+func (h *Hasher) keyed() bool { return h.k[3] != 0 }
+
 // mulFold is the mixing step.
 func mulFold(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)

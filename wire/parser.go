@@ -8,7 +8,8 @@ import (
 )
 
 // Parser fills the parser's part of frame.Meta. It is the only one in the
-// switch. It has no state but the hash's keys and may be shared.
+// switch. It has no state but the hash's keys and may be shared. The zero Parser is
+// for nodes that choose by no hash: Meta.Hash is 0 for every frame.
 type Parser struct {
 	hash Hasher
 }
@@ -155,7 +156,7 @@ func (p *Parser) plain4(m *frame.Meta, b []byte, l3 int, flags uint32, last *has
 	m.DSCP, m.TTL = ip[1]>>2, ip[8]
 	m.SrcPort, m.DstPort = uint16(ports>>16), uint16(ports)
 	hash := last.hash
-	if addrs := be.Uint64(ip[12:20]); addrs != last.addrs || ports != last.ports || proto != last.proto {
+	if addrs := be.Uint64(ip[12:20]); p.hash.keyed() && (addrs != last.addrs || ports != last.ports || proto != last.proto) {
 		hash = p.hash.IPv4(addrs, ports, proto)
 		*last = hashed{addrs, ports, proto, hash}
 	}

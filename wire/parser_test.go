@@ -473,3 +473,23 @@ func TestHashesInVectors(t *testing.T) {
 		t.Errorf("%d hashes, want 16", len(seen))
 	}
 }
+
+// The zero parser differs in the hash alone, which is 0.
+func TestZeroParserHashesNothing(t *testing.T) {
+	a := frame.MustArena(2, 2048, 64)
+	for _, f := range formats() {
+		a.SetBytes(0, f.b)
+		a.SetBytes(1, f.b)
+		wire.NewParser(wire.NewHasher(3, false)).Parse(a, []frame.Ref{0})
+		new(wire.Parser).Parse(a, []frame.Ref{1})
+		want := *a.Meta(0)
+		want.Head = a.Meta(1).Head
+		if want.Hash == 0 {
+			t.Errorf("%s: a keyed parser gives the hash 0", f.name)
+		}
+		want.Hash = 0
+		if d := cmp.Diff(&want, a.Meta(1), cmpopts.IgnoreUnexported(frame.Meta{})); d != "" {
+			t.Errorf("%s: want -, got +:\n%s", f.name, d)
+		}
+	}
+}
