@@ -100,7 +100,7 @@ func StartRecord(of Subject, o Recorder, running bool) (*Record, error) {
 	if of.Watch == nil {
 		of.Watch = func() string { return "" }
 	}
-	r := &Record{of: of, o: o, start: time.Now(), feed: replay.NewFeed(recordSegments), save: make(chan saving), stop: make(chan struct{}), done: make(chan struct{})}
+	r := &Record{of: of, o: o, start: time.Now(), feed: replay.NewFeed(recordSegments, of.Engine.Worker(of.Worker).Pool().ChunkSize()), save: make(chan saving), stop: make(chan struct{}), done: make(chan struct{})}
 	if err := r.open(running); err != nil {
 		return nil, err
 	}
@@ -361,7 +361,8 @@ func (r *Record) drain() error {
 		r.feed.Return(s)
 		r.publish()
 		if n := r.stats.Load().Bytes; r.kept == nil && r.o.Limit > 0 && n >= r.o.Limit {
-			return fmt.Errorf("it has %d bytes, and its limit is %d", n, r.o.Limit)
+			why := fmt.Errorf("it has %d bytes, and its limit is %d", n, r.o.Limit)
+			return errors.Join(why, r.lost(why.Error()))
 		}
 	}
 	return nil

@@ -76,7 +76,7 @@ switches:
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, feed := m.(*Replayed), replay.NewFeed(64)
+	live, feed := m.(*Replayed), replay.NewFeed(64, 2048)
 	rec, err := replay.NewRecorder(1, live.Node, pool, feed)
 	if err != nil {
 		t.Fatal(err)

@@ -28,12 +28,13 @@ type Feed struct {
 	lost       atomic.Pointer[string]
 }
 
-// NewFeed returns a feed of n segments, at least two.
-func NewFeed(n int) *Feed {
+// NewFeed returns a feed of n segments, at least two, for frames in chunks of so many bytes:
+// behind segmentSize each has room for one more vector.
+func NewFeed(n, chunk int) *Feed {
 	n = max(n, 2)
 	f := &Feed{free: newQueue(n), full: newQueue(n)}
 	for range n {
-		f.free.push(&Segment{b: make([]byte, 0, segmentSize+segmentSize/4), rows: make([]byte, 0, segmentSize/2)})
+		f.free.push(&Segment{b: make([]byte, 0, segmentSize+entryRoom+mostVector*(chunk+frameRoom)), rows: make([]byte, 0, segmentSize/2)})
 	}
 	return f
 }

@@ -38,7 +38,10 @@ const (
 	headLen     = 52
 	rowsAt      = 48
 	maxHeader   = 1 << 30
-	maxSegment  = 1 << 30
+	maxImage    = 1 << 30
+	// maxSegment is how many bytes of entries a segment has at most. A recorder ends one behind some
+	// 400 KiB, and has a command of a whole configuration in it nevertheless.
+	maxSegment = 64 << 20
 )
 
 // Header says what a record is of: all that it takes to make the node anew.
@@ -178,6 +181,8 @@ type Reader struct {
 	r     io.Reader
 	zstd  *zstd.Decoder
 	image []byte // with which the record begins; nil: with a node as it is built
+	begun bool   // there was an image or a segment
+	ended error  // what next returned: nothing is read behind what cannot be
 	seg   []byte
 	rows  spreadRows // of the segment
 	step  uint64
@@ -227,46 +232,37 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if err := json.Unmarshal(text, &x.Header); err != nil {
 		return nil, fmt.Errorf("the header of the record: %w", err)
 	}
-	x.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSegment))
+	x.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxImage), zstd.WithDecodeAllCapLimit(true))
 	return x, err
 }
 
 // next returns the entries of the next segment: io.EOF never, since a record
 // that was ended says so in its entries.
-func (r *Reader) next() ([]byte, error) {
-	var head [headLen]byte
-	if _, err := io.ReadFull(r.r, head[:]); err != nil {
-		return nil, ErrCut
+func (r *Reader) next() (b []byte, err error) {
+	if r.ended == nil {
+		b, r.ended = r.segment()
 	}
-	mark, packed, raw := string(head[:4]), be.Uint32(head[4:]), be.Uint32(head[8:])
-	if !slices.Contains([]string{segmentMark, imageMark, lostMark, saveMark}, mark) || packed > maxSegment || raw > maxSegment {
-		return nil, r.damaged("it has no head")
-	}
-	body, err := io.ReadAll(io.LimitReader(r.r, int64(packed)))
-	if err != nil || len(body) != int(packed) {
-		return nil, ErrCut
-	}
-	sum := be.Uint32(head[12:])
-	be.PutUint32(head[12:], 0)
-	if crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, body) != sum {
-		return nil, r.damaged("its checksum is wrong")
-	}
-	switch mark {
-	case lostMark:
-		return nil, LostError{string(body)}
-	case saveMark:
-		return nil, SavedError{string(body)}
-	}
-	if r.seg, err = r.zstd.DecodeAll(body, r.seg[:0]); err != nil || len(r.seg) != int(raw) {
-		return nil, r.damaged("it cannot be decompressed")
+	return b, r.ended
+}
+
+func (r *Reader) segment() ([]byte, error) {
+	head, mark, err := r.block()
+	if err != nil {
+		return nil, err
 	}
 	if mark == imageMark {
-		if r.image != nil || r.step > 0 {
+		if r.begun {
 			return nil, r.damaged("there is an image that is not at the beginning")
 		}
-		r.image = slices.Clone(r.seg)
-		return r.next()
+		r.image, r.begun = slices.Clone(r.seg), true
+		if head, mark, err = r.block(); err != nil {
+			return nil, err
+		}
+		if mark == imageMark {
+			return nil, r.damaged("there are two images")
+		}
 	}
+	r.begun = true
 	r.step, r.last = be.Uint64(head[40:]), frame.Time(be.Uint64(head[24:]))
 	n := len(r.seg) - rowBytes*int(be.Uint32(head[rowsAt:]))
 	if n < 0 {
@@ -274,6 +270,40 @@ func (r *Reader) next() ([]byte, error) {
 	}
 	r.rows = spreadRows{b: r.seg[n:], n: (len(r.seg) - n) / rowBytes}
 	return r.seg[:n], nil
+}
+
+// block reads a segment or an image to r.seg, and returns its head and its mark.
+func (r *Reader) block() (head [headLen]byte, mark string, err error) {
+	if _, err := io.ReadFull(r.r, head[:]); err != nil {
+		return head, "", ErrCut
+	}
+	mark, packed, raw := string(head[:4]), be.Uint32(head[4:]), be.Uint32(head[8:])
+	most := uint32(maxSegment)
+	if mark == imageMark {
+		most = maxImage
+	}
+	if !slices.Contains([]string{segmentMark, imageMark, lostMark, saveMark}, mark) || packed > most || raw > most {
+		return head, "", r.damaged("it has no head")
+	}
+	body, err := io.ReadAll(io.LimitReader(r.r, int64(packed)))
+	if err != nil || len(body) != int(packed) {
+		return head, "", ErrCut
+	}
+	sum := be.Uint32(head[12:])
+	be.PutUint32(head[12:], 0)
+	if crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, body) != sum {
+		return head, "", r.damaged("its checksum is wrong")
+	}
+	switch mark {
+	case lostMark:
+		return head, "", LostError{string(body)}
+	case saveMark:
+		return head, "", SavedError{string(body)}
+	}
+	if r.seg, err = r.zstd.DecodeAll(body, slices.Grow(r.seg[:0], int(raw))); err != nil || len(r.seg) != int(raw) {
+		return head, "", r.damaged("it cannot be decompressed")
+	}
+	return head, mark, nil
 }
 
 func (r *Reader) damaged(how string) error {

@@ -28,7 +28,7 @@ func TestRecordersShareAPool(t *testing.T) {
 	var recs [2]*Recorder
 	for i := range recs {
 		var err error
-		if recs[i], err = NewRecorder(1, nil, pool, NewFeed(2)); err != nil {
+		if recs[i], err = NewRecorder(1, nil, pool, NewFeed(2, 2048)); err != nil {
 			t.Fatal(err)
 		}
 	}

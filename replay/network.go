@@ -158,7 +158,7 @@ func (x *recordedNode) done(now frame.Time, asked, failed uint64, noted bool) {
 // Receive implements frame.Node.
 func (x *recordedNode) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	r := &x.net.r
-	noted := x.note(now, len(v)*(r.pool.ChunkSize()+32))
+	noted := x.note(now, len(v)*(r.pool.ChunkSize()+frameRoom))
 	if noted {
 		r.tag(receiveTag, uint64(port))
 		r.b = binary.AppendUvarint(r.b, uint64(len(v)))

@@ -116,7 +116,7 @@ func recordPair(t testing.TB, seed uint64, steps int, lose string) (file []byte,
 	const chunks = 200
 	p := pool(t, chunks)
 	rng := rand.New(rand.NewPCG(seed, 2))
-	feed := replay.NewFeed(256)
+	feed := replay.NewFeed(256, 2048)
 	rec, err := replay.NewNetworkRecorder(0, p, feed)
 	if err != nil {
 		t.Fatal(err)
@@ -304,4 +304,104 @@ func FuzzNetworkPlayer(f *testing.F) {
 			_, _, _ = playPair(file, nil)
 		}
 	})
+}
+
+// talkerCommand changes a talker: its gap, or, with none, when it speaks next.
+type talkerCommand struct {
+	n   *talker
+	gap frame.Time
+}
+
+func (c talkerCommand) Do(now frame.Time) {
+	if c.gap != 0 {
+		c.n.gap = c.gap
+	} else {
+		c.n.next = max(c.n.next, now) + 3
+	}
+}
+
+func (c talkerCommand) Encode(b []byte) []byte { return binary.AppendUvarint(b, uint64(c.gap)) }
+
+// lone is a talker that is replayed without its network.
+type lone struct{ *talker }
+
+func (n lone) Do(now frame.Time, b []byte) error {
+	gap, _ := binary.Uvarint(b)
+	talkerCommand{n.talker, frame.Time(gap)}.Do(now)
+	return nil
+}
+
+// A node of a network is recorded while that is replayed, and replays without it: what
+// the agenda and the other node's callback change are commands to it, which come between an
+// Advance that the network's record leaves out and the call with which it is made up for.
+func TestNodeOfANetworkReplays(t *testing.T) {
+	for seed := range uint64(5) {
+		file, _ := recordPair(t, seed, 20_000, "")
+		in, err := replay.NewReader(bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := replay.NewNetworkPlayer(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := pairOf(p.Pool())
+		feed := replay.NewFeed(8, in.Header.Chunk)
+		var rec *replay.Recorder
+		p.Add(n[0], n[0].after(n[1], func() {}))
+		p.Add(n[1], func(now frame.Time) {
+			if n[1].news > 0 {
+				n[1].calls += uint64(n[1].news)
+				n[1].news = 0
+				rec.Command(now, talkerCommand{n[0], 900 + frame.Time(n[1].calls%300)})
+			}
+		})
+		p.Connect(0, 0, 1, 0)
+		p.Agenda = func(now frame.Time) bool {
+			rec.Command(now, talkerCommand{n: n[0]})
+			return true
+		}
+		if rec, err = p.Record(0, feed); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		w, err := replay.NewWriter(&out, &in.Header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drain := func() {
+			for s := feed.Next(); s != nil; s = feed.Next() {
+				if err := w.Write(s); err != nil {
+					t.Error(err)
+				}
+				feed.Return(s)
+			}
+		}
+		p.Stepped = func(frame.Time, int) error { drain(); return nil }
+		if err := p.Run(frame.Never); err != io.EOF {
+			t.Fatal(err)
+		}
+		rec.End(p.Now())
+		drain()
+		if rec.Lost() != "" {
+			t.Fatalf("seed %d: %s", seed, rec.Lost())
+		}
+
+		again, err := replay.NewReader(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone, err := replay.NewPlayer(again, func(_ *replay.Header, pool *frame.Pool) (replay.Machine, error) {
+			return lone{pairOf(pool)[0]}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			_, err = alone.Step()
+		}
+		if frames, sums := alone.Sent(); err != io.EOF || frames != rec.Sent() || sums < 5 {
+			t.Errorf("seed %d: %v; %d of %d frames, %d hashes", seed, err, frames, rec.Sent(), sums)
+		}
+	}
 }

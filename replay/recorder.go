@@ -27,7 +27,7 @@ const (
 )
 
 const (
-	// segmentSize is how many bytes of entries make a segment.
+	// segmentSize is how many bytes of entries make a segment: the entry that exceeds it is the last.
 	segmentSize = 256 << 10
 	// segmentTime is for how long a segment is filled at most: what a process that
 	// is killed has not written yet.
@@ -36,6 +36,10 @@ const (
 	missRuns = 512
 	// entryRoom is what entries beside frames and commands need at most.
 	entryRoom = 64 + missRuns*3*binary.MaxVarintLen64
+	// frameRoom is what a frame needs beside its bytes at most, and mostVector how many frames an entry
+	// has that a segment is to have room for: engines pass at most so many at once.
+	frameRoom  = 32
+	mostVector = 64
 )
 
 // Recorder is a frame.Node that records another one. Like that it is called by
@@ -107,7 +111,7 @@ func (r *Recorder) room(now frame.Time, n, frames int) bool {
 	if r.seg == nil {
 		return false
 	}
-	if len(r.b) == 0 || len(r.b)+n <= segmentSize && len(r.enc.rows)+frames*mostRows <= cap(r.enc.rows) && now-r.seg.First < segmentTime {
+	if len(r.b) == 0 || len(r.b) < segmentSize && len(r.b)+n <= cap(r.b) && len(r.enc.rows)+frames*mostRows <= cap(r.enc.rows) && now-r.seg.First < segmentTime {
 		return true
 	}
 	r.hand(now)
@@ -154,6 +158,10 @@ func (r *Recorder) catchUp() {
 }
 
 func (r *Recorder) at(now frame.Time) {
+	if now < r.time {
+		r.lose(fmt.Sprintf("a call of %v came behind one of %v", now.Duration(), r.time.Duration()))
+		return
+	}
 	if now != r.time {
 		r.b = binary.AppendUvarint(append(r.b, timeTag), uint64(now-r.time))
 		r.time = now
@@ -212,7 +220,7 @@ func (r *Recorder) missed(asked uint64) {
 
 // Receive implements frame.Node.
 func (r *Recorder) Receive(now frame.Time, port uint16, v []frame.Ref) {
-	if !r.room(now, entryRoom+len(v)*(r.pool.ChunkSize()+16), len(v)) {
+	if !r.room(now, entryRoom+len(v)*(r.pool.ChunkSize()+frameRoom), len(v)) {
 		r.node.Receive(now, port, v)
 		return
 	}
@@ -312,7 +320,9 @@ func (r *Recorder) sum() {
 // Advance implements frame.Node.
 func (r *Recorder) Advance(now frame.Time) {
 	if r.node.TimerWake(now) > now || !r.room(now, entryRoom, 0) {
-		r.skipped = now
+		if now >= r.time { // a node of a network learns the time late, and had a command meanwhile
+			r.skipped = now
+		}
 		r.node.Advance(now)
 		return
 	}

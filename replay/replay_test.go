@@ -160,7 +160,7 @@ func whole(h uint64, now frame.Time, port uint16, b []byte) uint64 {
 func newLive(t testing.TB, doc string, chunks int, seed uint64) *live {
 	t.Helper()
 	h := replay.Header{Build: "test", Kind: "switch", Name: "s", Document: doc, Chunk: 2048, Chunks: chunks, Headroom: frame.DefaultHeadroom, Start: 1}
-	l := &live{t: t, header: h, doc: doc, pool: frame.NewPool(frame.MustArena(chunks, h.Chunk, h.Headroom)), rng: rand.New(rand.NewPCG(seed, 1)), feed: replay.NewFeed(4), now: 1}
+	l := &live{t: t, header: h, doc: doc, pool: frame.NewPool(frame.MustArena(chunks, h.Chunk, h.Headroom)), rng: rand.New(rand.NewPCG(seed, 1)), feed: replay.NewFeed(4, h.Chunk), now: 1}
 	m, err := build(&h, l.pool)
 	if err != nil {
 		t.Fatal(err)

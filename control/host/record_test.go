@@ -55,7 +55,7 @@ hosts:
 func newRecordRig(t testing.TB, seed uint64) *rig {
 	const chunks = 3000
 	t.Helper()
-	r := &rig{t: t, rng: rand.New(rand.NewPCG(seed, 1)), feed: replay.NewFeed(64)}
+	r := &rig{t: t, rng: rand.New(rand.NewPCG(seed, 1)), feed: replay.NewFeed(64, 2048)}
 	for i := range r.a {
 		arena, err := frame.NewArena(make([]byte, chunks*2048), 2048, frame.DefaultHeadroom)
 		if err != nil {

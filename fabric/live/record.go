@@ -46,7 +46,7 @@ func (e *Engine) record(r *Record) error {
 	pool := e.dp.Worker(0).Pool()
 	h := r.Header
 	h.Chunk, h.Chunks, h.Headroom, h.Epoch = pool.ChunkSize(), pool.Chunks(), pool.Headroom(), e.dp.Epoch().UnixNano()
-	t := &tape{feed: replay.NewFeed(tapeSegments), stop: make(chan struct{}), done: make(chan error, 1)}
+	t := &tape{feed: replay.NewFeed(tapeSegments, h.Chunk), stop: make(chan struct{}), done: make(chan error, 1)}
 	var err error
 	if t.NetworkRecorder, err = replay.NewNetworkRecorder(0, pool, t.feed); err != nil {
 		return err

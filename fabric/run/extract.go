@@ -24,7 +24,7 @@ const (
 // a host was given. NewLone makes the node of such a record anew.
 func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) error {
 	var out *records.Writer
-	feed := records.NewFeed(8)
+	feed := records.NewFeed(8, in.Header.Chunk)
 	drain := func() error {
 		for s := feed.Next(); s != nil; s = feed.Next() {
 			if err := out.Write(s); err != nil {
