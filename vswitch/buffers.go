@@ -104,6 +104,7 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 		}
 		b := &out.Ports[i]
 		b.Link = p.Link(c)
+		b.Link.Response += c.Lateness
 		for q := range b.Queues {
 			b.Queues[q] = buffer.Queue{Reserve: uint64(c.QueueReserve), Limit: buffer.Threshold{Bytes: uint64(c.QueueLimit), Alpha: alpha}}
 		}

@@ -1,0 +1,89 @@
+package vnet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/vswitch"
+)
+
+// realTime is an engine that says that its frames are real.
+type realTime struct{ Engine }
+
+func (realTime) Virtual() bool { return false }
+
+// lates is a network of exact nodes whose switches have the headroom of those on
+// real frames, and whose nodes are late again and again, by up to the quarter of
+// T that a run on real frames is allowed.
+func lates(t *testing.T, expr string, rate uint64, delay time.Duration, headroom bool, seed uint64) (lost uint64, pauses uint64) {
+	t.Helper()
+	topo := topology(t, expr, rate, rate, delay)
+	cfg := Config{Topology: topo, Seed: seed, PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: 30_000, XONOffset: 3000, AllowLoss: !headroom}}
+	exact := build(t, &cfg)
+	real := &Network{Engine: realTime{exact.Engine}, Topology: topo, Derived: exact.Derived, cfg: cfg}
+	T := exact.Derived.BaseRTT
+	cfg.AdjustHost = func(_ string, c *hostnic.Config) { c.Burst = T }
+	cfg.AdjustSwitch = func(_ string, c *vswitch.Config) {
+		for p := range c.Ports {
+			c.Ports[p].Scheduler.Burst = T
+			if headroom {
+				c.Buffer.Size += real.lateBytes(&topo.Links[0])
+			}
+		}
+		if headroom {
+			c.Buffer.Lateness = real.lateness()
+		}
+	}
+	n := build(t, &cfg)
+	r := rand.New(rand.NewPCG(seed, 1))
+	e := n.Engine.(virtual).Engine
+	var late func(node int) func(frame.Time)
+	late = func(node int) func(frame.Time) {
+		return func(now frame.Time) {
+			by := frame.Time(r.Int64N(int64(T/4))) + 1
+			if err := e.Pause(n.EngineNode(node), now+by); err != nil {
+				n.Engine.Stop(err)
+			}
+			n.Engine.At(now+by+frame.Time(r.Int64N(int64(T))), late(node))
+		}
+	}
+	for node := range topo.Nodes {
+		n.Engine.At(frame.Time(r.Int64N(int64(T))), late(node))
+	}
+	hosts := len(n.hostNode)
+	for s := range hosts - 1 {
+		start(t, n, Flow{ID: uint64(s), Src: s, Dst: hosts - 1, Bytes: 400_000})
+	}
+	if err := n.Engine.Run(frame.Time(hosts) * 4 * 400_000 * 8e9 / frame.Time(rate)); err != nil {
+		t.Fatal(err)
+	}
+	return n.Drops()[frame.HeadroomFull], n.Pauses(n.Engine.Now()).Requests
+}
+
+// Nodes that are late by no more than a run on real frames may be lose no frame of
+// a lossless class, whatever the network; with the headroom of exact nodes they do.
+func TestLateNodesLoseNothing(t *testing.T) {
+	without := uint64(0)
+	for i, expr := range []string{"star(9)", "line(3, 3)", "dumbbell(4, 4)", "leaf-spine(2, 2, 3)"} {
+		for j, rate := range []uint64{10 * gig, 40 * gig, 100 * gig} {
+			for k, delay := range []time.Duration{time.Microsecond, 5 * time.Microsecond} {
+				seed := uint64(i*100 + j*10 + k)
+				t.Run(fmt.Sprintf("%s/%dG/%v", expr, rate/gig, delay), func(t *testing.T) {
+					lost, pauses := lates(t, expr, rate, delay, true, seed)
+					if lost != 0 || pauses == 0 {
+						t.Errorf("%d frames lost with %d pauses", lost, pauses)
+					}
+					without += func() uint64 { lost, _ := lates(t, expr, rate, delay, false, seed); return lost }()
+				})
+			}
+		}
+	}
+	if without == 0 {
+		t.Error("with the headroom of exact nodes nothing is lost either: the nodes are not late")
+	}
+	t.Logf("%d frames lost with the headroom of exact nodes", without)
+}
