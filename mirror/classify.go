@@ -209,26 +209,6 @@ func (c *Classifier) MatchAll(a *frame.Arena, v []frame.Ref, hits *[vector]uint6
 	return any
 }
 
-// identity distinguishes packets whose identification is 0, as senders leave it where
-// nobody may fragment (RFC 6864): by the checksum of TCP or UDP, or, where that is left
-// out too, the low half of the PSN (RoCEv2). It is the same at every hop. 0: there is
-// none. b[l4:] is the transport header, if l4 is not 0.
-func identity(ip wire.IPv4, b []byte, l4 int) uint16 {
-	be := binary.BigEndian
-	switch proto := ip.Proto(); {
-	case l4 == 0 || ip.FlagsOffset() != wire.IPv4DontFragment:
-	case proto == wire.ProtoTCP && len(b) >= l4+wire.TCPLen:
-		return be.Uint16(b[l4+16:])
-	case proto == wire.ProtoUDP && len(b) >= l4+wire.UDPLen:
-		u := wire.UDP(b[l4:])
-		if sum := be.Uint16(u[6:]); sum != 0 || u.DstPort() != wire.RoCEv2Port || len(u) < wire.UDPLen+wire.BTHLen {
-			return sum
-		}
-		return be.Uint16(u[wire.UDPLen+10:])
-	}
-	return 0
-}
-
 // sampled takes out the rules of samples that an identification is not of.
 func (c *Classifier) sampled(hit uint64, id uint16) uint64 {
 	for i := range c.samples {

@@ -181,10 +181,13 @@ func original(b []byte, k Key, h Hop) (Key, Hop, bool) {
 		t := b[ip.HeaderLen():]
 		if p := ip.Proto(); len(t) >= 4 && (p == wire.ProtoTCP || p == wire.ProtoUDP) && ip.FlagsOffset()&(wire.IPv4OffsetMask|wire.IPv4MoreFragments) == 0 {
 			k.SrcPort, k.DstPort = wire.UDP(t).SrcPort(), wire.UDP(t).DstPort()
-			h.Probe, h.Number, _ = ProbeOf(p, t)
-			if k.ID == 0 {
-				k.ID = identity(ip, b, ip.HeaderLen())
+			if n, dst, _ := wire.TelemetryLen(t, wire.UDPLen, len(t), k.DstPort); p == wire.ProtoUDP && n > 0 {
+				k.DstPort = dst // some hops saw the packet before telemetry was put in
 			}
+			h.Probe, h.Number, _ = ProbeOf(p, t)
+		}
+		if k.ID == 0 {
+			k.ID = identity(ip, b, ip.HeaderLen())
 		}
 		return k, h, true
 	}

@@ -244,7 +244,7 @@ var gswitchTelemetryEncoded = DUT{
 func writeTelemetry(w *bufio.Writer, tables string) {
 	fmt.Fprint(w, "export: {to: \"127.0.0.1:9\", memory: 16MiB}\n")
 	writePair(w, "lossradar: {queues: [0, 1, 2, 3, 4, 5, 6, 7]}", fmt.Sprintf(`
-    watch: {sessions: [{name: everflow, to: 10.9.0.1, from: 10.10.0.10, snap: 128, rate: 1Gbps, everflow: {sample: 0}}]}
+    watch: {sessions: [{name: everflow, to: 10.9.0.1, from: 10.10.0.10, snap: 128, rate: 1Gbps, everflow: {}}]}
     flowradar: {mode: %s}`, tables))
 }
 

@@ -47,7 +47,7 @@ func (f Frame) Bytes() ([]byte, error) {
 	ip := b[ethLen:]
 	ip[0] = 0x45
 	binary.BigEndian.PutUint16(ip[2:], uint16(n-ethLen))
-	ip[8], ip[9] = 64, 17
+	ip[6], ip[8], ip[9] = 0x40, 64, 17 // nobody may fragment it: it needs no identification (RFC 6864)
 	copy(ip[12:], f.SrcIP.AsSlice())
 	copy(ip[16:], f.DstIP.AsSlice())
 	binary.BigEndian.PutUint16(ip[10:], checksum(ip[:ipLen]))

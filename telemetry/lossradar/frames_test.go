@@ -9,7 +9,7 @@ import (
 )
 
 // The signature of a frame that goes on is that which it came with, but for the
-// time to live, which the switch has taken one from.
+// time to live, which the switch has taken one from. Marks do not belong to it.
 func TestOnward(t *testing.T) {
 	a := frame.MustArena(1, 2048, frame.DefaultHeadroom)
 	for ttl := uint8(2); ttl < 5; ttl++ {
@@ -17,6 +17,9 @@ func TestOnward(t *testing.T) {
 		wire.NewParser(wire.NewHasher(1, false)).Parse(a, []frame.Ref{0})
 		came, ok := OfFrame(a.Bytes(0), a.Meta(0))
 		wire.DecTTL(a, 0)
+		ip := wire.IPv4(a.Bytes(0)[wire.EthernetLen:])
+		ip.SetTOS(ip.TOS() | 1<<2 | wire.CE) // marked on the way
+		ip.UpdateChecksum()
 		left, still := OfFrame(a.Bytes(0), a.Meta(0))
 		if got := came.At(5).Onward(a.Meta(0)); !ok || !still || got != left || left.Fields().Expires != (ttl == 2) {
 			t.Errorf("from a time to live of %d: %+v, want %+v", ttl, got.Fields(), left.Fields())
