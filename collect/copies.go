@@ -9,9 +9,11 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"gswitch/mirror"
 	"gswitch/telemetry"
 	"gswitch/wire"
 )
@@ -30,6 +32,29 @@ type Copies struct {
 	queue   chan []byte
 	waiting atomic.Int64  // bytes of these
 	overrun atomic.Uint64 // that found no room
+
+	mu             sync.Mutex
+	marked, others mirror.Meter // copies that came, with the debug bit and without
+}
+
+// Load is how much came: with the debug bit and without, each the mean of the last seconds.
+func (c *Copies) Load() (marked, others mirror.Rate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now().Unix()
+	return c.marked.Mean(now), c.others.Mean(now)
+}
+
+// count notes a copy with the headers before it.
+func (c *Copies) count(now int64, frame []byte) {
+	_, h, ok := mirror.Parse(frame)
+	m := &c.others
+	if ok && h.DSCP&mirror.DebugDSCP != 0 {
+		m = &c.marked
+	}
+	c.mu.Lock()
+	m.Add(now, len(frame)-wire.EthernetLen)
+	c.mu.Unlock()
 }
 
 const (
@@ -97,6 +122,7 @@ func (c *Copies) read(conn net.PacketConn) error {
 			c.Metrics.copies.WithLabelValues("lost").Inc()
 			continue
 		}
+		c.count(time.Now().Unix(), body[8:])
 		if c.waiting.Add(int64(len(body))) <= mostCopyBytes {
 			select {
 			case c.queue <- body:

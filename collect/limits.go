@@ -104,17 +104,18 @@ const limitsSubject = "gswitch.limits"
 
 // AnswerLimits answers requests by the server or cluster, until ctx ends.
 func (s *Store) AnswerLimits(ctx context.Context, take func(context.Context) (*api.Limits, error)) error {
-	sub, err := s.nc.Subscribe(limitsSubject, func(m *nats.Msg) {
-		ctx, cancel := context.WithTimeout(ctx, askWait)
-		defer cancel()
+	return s.answer(ctx, limitsSubject, "", func(ctx context.Context, _ []byte) any {
 		v, err := take(ctx)
 		if err != nil {
 			v = &api.Limits{Limits: []*api.Limit{{Name: "cannot be known: " + err.Error()}}}
 		}
-		if text, err := json.Marshal(v); err == nil {
-			_ = m.Respond(text) // the client may be gone
-		}
+		return v
 	})
+}
+
+// answer answers requests, in a group one member each, until ctx ends.
+func (s *Store) answer(ctx context.Context, subject, group string, take func(context.Context, []byte) any) error {
+	sub, err := s.subscribe(ctx, subject, group, take)
 	if err != nil {
 		return err
 	}
@@ -122,11 +123,36 @@ func (s *Store) AnswerLimits(ctx context.Context, take func(context.Context) (*a
 	return ignore(sub.Unsubscribe(), nats.ErrConnectionClosed)
 }
 
-// askWait is how long collectors may take to answer.
+// subscribe answers requests until the subscription ends.
+func (s *Store) subscribe(ctx context.Context, subject, group string, take func(context.Context, []byte) any) (*nats.Subscription, error) {
+	return s.nc.QueueSubscribe(subject, group, func(m *nats.Msg) {
+		ctx, cancel := context.WithTimeout(ctx, 2*s.patience)
+		defer cancel()
+		if text, err := json.Marshal(take(ctx, m.Data)); err == nil {
+			_ = m.Respond(text) // the client may be gone
+		}
+	})
+}
+
+// askWait is how long collectors may take to answer, in a Store that was opened.
 const askWait = 2 * time.Second
 
 // AskLimits asks all collectors that run.
 func (s *Store) AskLimits(ctx context.Context) (*api.Limits, error) {
+	v, err := askAll[api.Limits](ctx, s, limitsSubject)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Limits{}
+	for _, one := range v {
+		out.Limits = append(out.Limits, one.Limits...)
+	}
+	slices.SortStableFunc(out.Limits, func(a, b *api.Limit) int { return strings.Compare(a.Switch, b.Switch) })
+	return out, nil
+}
+
+// askAll asks all collectors that run, of which one at least must answer.
+func askAll[T any](ctx context.Context, s *Store, subject string) (v []*T, err error) {
 	keys, err := s.lanes.Keys(ctx)
 	if err != nil {
 		return nil, err
@@ -143,26 +169,24 @@ func (s *Store) AskLimits(ctx context.Context) (*api.Limits, error) {
 		return nil, err
 	}
 	defer sub.Unsubscribe()
-	if err := s.nc.PublishRequest(limitsSubject, inbox, nil); err != nil {
+	if err := s.nc.PublishRequest(subject, inbox, nil); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askWait)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	out := &api.Limits{}
 	for ; left > 0; left-- {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
 			break // one that ended a moment ago
 		}
-		one := &api.Limits{}
+		one := new(T)
 		if err := json.Unmarshal(m.Data, one); err != nil {
-			return nil, fmt.Errorf("what a collector says of its limits: %w", err)
+			return nil, fmt.Errorf("what a collector says at %s: %w", subject, err)
 		}
-		out.Limits = append(out.Limits, one.Limits...)
+		v = append(v, one)
 	}
-	if len(out.Limits) == 0 {
-		return nil, fmt.Errorf("no collector answers within %v", askWait)
+	if len(v) == 0 {
+		return nil, fmt.Errorf("no collector answers within %v", s.patience)
 	}
-	slices.SortStableFunc(out.Limits, func(a, b *api.Limit) int { return strings.Compare(a.Switch, b.Switch) })
-	return out, nil
+	return v, nil
 }

@@ -33,7 +33,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		reports:   vec("gcollect_reports_total", "Reports that exporters sent, by what became of them: they are in the stream (stored), were there already (again), or are larger than a message may be (too-large).", "outcome"),
 		copies:    vec("gcollect_copies_total", "Copies of packets that came, by what became of them: they are in the stream (stored), there was no time for them (overrun), or the stream did not take them (lost).", "outcome"),
-		refused:   vec("gcollect_refused_total", "Connections and copies from addresses that may not send (--from), and connections beyond those that there is room for (full), or that found no memory (memory).", "what"),
+		refused:   vec("gcollect_refused_total", "Connections and copies from addresses that may not send (--from), and connections beyond those that there is room for (full), or that found no memory (memory); and requests about marks (marks).", "what"),
 		missing:   one("gcollect_missing_reports_total", "Reports that exporters have lost before they sent them, by their numbers."),
 		bad:       one("gcollect_bad_connections_total", "Connections that ended since what came over them was no report."),
 		exporters: prometheus.NewGauge(prometheus.GaugeOpts{Name: "gcollect_exporters", Help: "Exporters that are connected."}),

@@ -33,6 +33,8 @@ type Store struct {
 	reports jetstream.Stream
 	events  jetstream.Stream
 	lanes   jetstream.KeyValue
+	// patience is how long collectors may take to answer.
+	patience time.Duration
 }
 
 // Open opens the streams, and makes those that are not there.
@@ -41,7 +43,7 @@ func Open(ctx context.Context, nc *nats.Conn, l Limits) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{nc: nc, js: js}
+	s := &Store{nc: nc, js: js, patience: askWait}
 	if s.reports, err = ensure(ctx, js, jetstream.StreamConfig{Name: reportStream, Subjects: []string{"gswitch.report.>"}, Description: "reports of switches that are not analysed yet",
 		Discard: jetstream.DiscardNew, MaxBytes: l.Reports, Replicas: l.Replicas, AllowDirect: true}); err != nil {
 		return nil, err
@@ -214,7 +216,7 @@ func Find(ctx context.Context, nc *nats.Conn) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{nc: nc, js: js}
+	s := &Store{nc: nc, js: js, patience: askWait}
 	if s.reports, err = js.Stream(ctx, reportStream); err != nil {
 		return nil, err
 	}

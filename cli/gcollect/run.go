@@ -53,6 +53,8 @@ type runFlags struct {
 	sync    bool
 	copies  int
 	counts  []string
+	take    uint64
+	taken   string
 	verbose bool
 	keep    cli.Privileges
 }
@@ -102,6 +104,8 @@ are dropped (unless --keep-privileges), and no other program can be run. SIGINT 
 	fl.DurationVar(&f.age, "keep", 30*24*time.Hour, "how long events are kept")
 	fl.DurationVar(&f.idle, "trace-idle", time.Second, "a packet of which no copy came for so long is judged by those that did: longer than the slowest way; the same at all collectors of a cluster")
 	fl.StringArrayVar(&f.counts, "count", nil, "NAME=FILTER: count the traced packets that a filter chooses (gfabric traces --help), as gcollect_counted_packets_total; may be repeated")
+	fl.Uint64Var(&f.take, "most-copies", 0, "copies a second that this collector is to get at most: gcollect marks allows no more. 0: not known, and no marks are allowed")
+	fl.StringVar(&f.taken, "most-copied", "", "the same as a rate, such as 10Gbps; not bounded if left out")
 	fl.BoolVar(&f.sync, "sync", false, "acknowledge what is on the disk only, so that nothing is lost when the machine loses its power")
 	fl.IntVar(&f.copies, "replicas", 1, "with --nats: servers that have each message, of streams that are made")
 	f.keep.Flag(fl)
@@ -130,6 +134,14 @@ func (f *runFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) er
 	if err != nil {
 		return cli.Usage(fmt.Errorf("--disk: %w", err))
 	}
+	capacity := mirror.Rate{Copies: f.take}
+	if f.taken != "" {
+		bits, err := units.Bits.Whole(f.taken, 1<<60)
+		if err != nil {
+			return cli.Usage(fmt.Errorf("--most-copied: %w", err))
+		}
+		capacity.Bytes = uint64(bits) / 8
+	}
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	id, err := identity(a.data)
@@ -153,7 +165,7 @@ func (f *runFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) er
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector())
-	return f.serve(ctx, log, stdout, &parts{id: id, data: a.data, network: network, from: from, store: store, server: server, registry: registry, metrics: collect.NewMetrics(registry)})
+	return f.serve(ctx, log, stdout, &parts{id: id, data: a.data, network: network, from: from, capacity: capacity, store: store, server: server, registry: registry, metrics: collect.NewMetrics(registry)})
 }
 
 // parts are what runs.
@@ -168,6 +180,18 @@ type parts struct {
 	metrics  *collect.Metrics
 	clients  control.Clients // of /metrics
 	bounded  []interface{ Limits() []*api.Limit }
+	capacity mirror.Rate // of copies
+	copies   []*collect.Copies
+}
+
+// budget says what this collector takes of copies, and what comes.
+func (p *parts) budget() mirror.Budget {
+	b := mirror.Budget{Capacity: p.capacity}
+	for _, c := range p.copies {
+		marked, others := c.Load()
+		b.Marked, b.Others = b.Marked.Plus(marked), b.Others.Plus(others)
+	}
+	return b
 }
 
 // limits says what is bounded of this collector.
@@ -220,7 +244,7 @@ func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer
 		}
 		c := &collect.Copies{Store: p.store, Network: p.network, From: p.from, Name: p.id + "-" + over, Metrics: p.metrics, Log: log}
 		jobs = append(jobs, func(ctx context.Context) error { return c.Serve(ctx, conn) })
-		p.bounded = append(p.bounded, c)
+		p.bounded, p.copies = append(p.bounded, c), append(p.copies, c)
 		where = append(where, "copies over "+over+" at "+conn.LocalAddr().String())
 	}
 	if f.metrics != "" {
@@ -235,7 +259,8 @@ func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer
 	p.bounded = append(p.bounded, p.metrics)
 	jobs = append(jobs, w.Run, func(ctx context.Context) error {
 		return p.store.AnswerLimits(ctx, func(ctx context.Context) (*api.Limits, error) { return p.limits(ctx, log) })
-	})
+	}, func(ctx context.Context) error { return p.store.AnswerLoad(ctx, p.budget) },
+		func(ctx context.Context) error { return p.store.AnswerMarks(ctx, p.metrics) })
 	if p.server != nil {
 		jobs = append(jobs, func(ctx context.Context) error { return supervise(ctx, p.server) })
 	}
