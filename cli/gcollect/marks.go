@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) marksCommand() *cobra.Command {
-	return cli.Group("marks", "Share what collectors can take among those who have hosts mark packets",
+	return cli.Group("marks", "Share what collectors take of copies among marks of hosts",
 		"  gcollect marks allow web --host h1,h2 --most 1000\n"+
 			"  gcollect marks show\n"+
 			"  gcollect marks end web",
@@ -29,14 +29,15 @@ func (a *app) marksAllowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "allow NAME",
 		Short: "Ask for marks of hosts, within what collectors can take",
-		Long: `allow asks whether hosts may mark packets (debug in their documents), so that switches
-copy them at every hop. Each host marks --most packets a second, each of which --switches
-copy: that many copies are added to those that come by now, the mean of ten seconds, and
-to what was allowed before. If all collectors together take fewer (--most-copies and
---most-copied of gcollect run), it is refused, nothing changes, and the exit code is 1.
+		Long: `allow asks whether hosts may mark packets (debug in their documents), so that
+switches copy them at every hop. Each host marks --most packets a second, each
+of which --switches copy: that many copies are added to those that come by now,
+the mean of ten seconds, and to what was allowed before. If all collectors
+together take fewer (--most-copies and --most-copied of gcollect run), it is
+refused, and nothing changes.
 
-What was allowed is kept with the streams until marks end: write the number into the
-documents of the hosts (debug: {most: N}), which hold it.`,
+What was allowed is kept with the streams until marks end: write the number into
+the documents of the hosts (debug: {most: N}), which hold it.`,
 		Example: `  gcollect marks allow web --host h1,h2 --most 1000
   gcollect marks allow rdma --host h3 --most 200 --switches 3 --bytes 242`,
 		Args: cli.Args(cobra.ExactArgs(1)),
@@ -65,8 +66,8 @@ func (a *app) marksShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
 		Short: "Show which marks are allowed, and what is left",
-		Long: `show lists the marks that were allowed, what they may lead to, and what all collectors
-together take and have in use.`,
+		Long: `show lists the marks that were allowed, what they may lead to, and what all
+collectors together take and have in use.`,
 		Example: "  gcollect marks show\n  gcollect marks show --json",
 		Args:    cli.Args(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.marks(c, &collect.MarksRequest{}) },
@@ -77,8 +78,8 @@ func (a *app) marksEndCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "end NAME",
 		Short: "Give back what marks were allowed",
-		Long: `end gives back what marks were allowed. Take debug out of the documents of the hosts first:
-copies of what they mark go on to count.`,
+		Long: `end gives back what marks were allowed. Take debug out of the documents of the
+hosts first: copies of what they mark go on to count.`,
 		Example: "  gcollect marks end web",
 		Args:    cli.Args(cobra.ExactArgs(1)),
 		RunE:    func(c *cobra.Command, args []string) error { return a.marks(c, &collect.MarksRequest{End: args[0]}) },

@@ -32,8 +32,8 @@ func TestMarksAreChecked(t *testing.T) {
 		{"allow web --host h1 --most 0", "0 marks a second: between 1 and 1000000000"},
 		{"allow web --host h1 --switches 256", "256 switches on the way"},
 		{"allow web --host h1 --bytes -1", "-1 bytes of a copy"},
-		{"allow", "accepts 1 arg"},
-		{"end", "accepts 1 arg"},
+		{"allow", "missing: NAME"},
+		{"end", "missing: NAME"},
 	} {
 		root := Command("test")
 		root.SetArgs(append([]string{"marks"}, strings.Fields(c.args)...))
