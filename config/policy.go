@@ -48,6 +48,9 @@ func (p *Policy) Read(from string, read func(string) ([]byte, error)) error {
 // on reports whether a section of a queue was written.
 func (p *Policy) on() bool { return p != nil && p.Text != "" }
 
+// Ports returns how many ports a policy has that was checked.
+func (p *Policy) Ports() int { return policy.Ports(p.Text) }
+
 // Serve puts a policy and a shadow beside what else is said of a queue.
 func Serve(c scheduler.QueueConfig, live, shadow *Policy) scheduler.QueueConfig {
 	if live.on() {

@@ -147,7 +147,7 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 		}
 	}
 	s.serving(func(i int, q *Queue, number int) {
-		if c := &out.Ports[numbers[s.Ports[i].Name]].Scheduler.Queues[q.Queue]; policy.Ports(q.Policy.Text) > 1 {
+		if c := &out.Ports[numbers[s.Ports[i].Name]].Scheduler.Queues[q.Queue]; q.Policy.Ports() > 1 {
 			c.Order = policy.Order{Text: q.Policy.Text, Port: number}
 		}
 	})

@@ -83,7 +83,7 @@ func TestPrivilegesAreDropped(t *testing.T) {
 	// An interface of another namespace would take CAP_SYS_ADMIN.
 	other := filepath.Join(dir, "other.yaml")
 	write(t, other, fmt.Sprintf(head, a)+fmt.Sprintf("      - {name: n, interface: %s, netns: %s}\n", l.hosts[0].port(), l.sw))
-	if out, code := d.try("apply", "-f", other); code == 0 || !strings.Contains(out, "gave up") || !strings.Contains(out, "--keep-privileges") {
+	if out, code := d.try("apply", "-f", other); code == 0 || !strings.Contains(out, "dropped what its configuration did not need") || !strings.Contains(out, "--keep-privileges") {
 		t.Errorf("exit code %d, %s", code, out)
 	}
 	d.stop("")

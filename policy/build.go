@@ -262,7 +262,7 @@ func (c *compiler) buffers(p *Program, queues []*object, in map[*object]*object,
 			continue
 		}
 		number++
-		b := bufferProgram{name: o.name, size: c.f.sizes[o], packets: o.packets}
+		b := bufferProgram{name: o.name, size: c.f.sizes[o], packets: o.packets, members: len(o.queues)}
 		for i, q := range queues {
 			if in[q] == o {
 				p.queues[i].buffer = len(p.buffers)

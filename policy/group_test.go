@@ -120,6 +120,26 @@ func TestBufferOverPorts(t *testing.T) {
 	}
 }
 
+// A packet that comes first, though others wait, does not cost a worker that is late what the
+// link owes it.
+func TestLateLinkOfASharedBuffer(t *testing.T) {
+	const text = `q[1..2] = Queue(900 pkts); b = Buffer(900 pkts, q[1..2]); p1 = Port(100%, q[1]); p2 = Port(100%, q[2]); q.procPrio = value;`
+	g := newPorts(text, text)
+	g.late = 50 * frame.Microsecond
+	g.p[0].Configure(0, g.config(text, 0))
+	for range 100 {
+		g.put(0, 0, "low", 1)
+	}
+	var out [64]frame.Ref
+	if n := g.p[0].Dequeue(0, out[:]); n != 1 {
+		t.Fatalf("%d packets leave at once", n)
+	}
+	g.put(50*frame.Microsecond, 0, "high", 9)
+	if n := g.p[0].Dequeue(50*frame.Microsecond, out[:]); n < 60 || g.names[out[0]] != "high" {
+		t.Errorf("%d packets leave, the first is %q: a link of 10 Gb/s owes 60 of 1024 bytes", n, g.names[out[0]])
+	}
+}
+
 // Which queue drops a packet is the buffer's order, and which packet the queue's: the
 // buffer reads what fronts of queues of other ports are worth.
 func TestBufferOverPortsByValue(t *testing.T) {

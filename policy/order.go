@@ -153,10 +153,19 @@ func (d *Discipline) Each(_ *frame.Arena, visit func(frame.Ref) bool) {
 	d.each(func(p *Packet) bool { return visit(p.Ref) })
 }
 
-// paced is a policy whose port has less than the rate of the link.
+// paced is a policy whose port has less than the rate of the link, or shares a buffer.
 type paced struct {
 	*Discipline
 	clock scheduler.RateClock
+	since frame.Time // from when on there has always been a packet
+}
+
+// Enqueue implements scheduler.Discipline.
+func (q *paced) Enqueue(a *frame.Arena, now frame.Time, r frame.Ref) {
+	if q.n == 0 {
+		q.since = now
+	}
+	q.Discipline.Enqueue(a, now, r)
 }
 
 // Dequeue implements scheduler.Discipline.
@@ -169,10 +178,11 @@ func (q *paced) Dequeue(a *frame.Arena, depart frame.Time) frame.Ref {
 	return r
 }
 
-// HeadAt implements scheduler.Timed.
+// HeadAt implements scheduler.Timed. A packet that comes while others wait does not hold them up: where the
+// worker is late, it may be sent as of an instant before it came.
 func (q *paced) HeadAt() frame.Time {
 	if q.n == 0 {
 		return frame.Never
 	}
-	return max(q.clock.Free(), q.First().Arrival)
+	return max(q.clock.Free(), q.since)
 }

@@ -45,6 +45,7 @@ type bufferProgram struct {
 	size             int64
 	packets          bool
 	queues           uint64
+	members          int // queues of all ports
 	span             int // from 1: number of a buffer that queues of several ports share; 0: it is this port's
 	prio             order
 	congestion, post []condition
@@ -185,7 +186,7 @@ func (p *Program) bound(queued int) int {
 		c := q.proc.cost(queued) + q.adm.cost(queued) + conditionsCost(q.congestion) + conditionsCost(q.post)
 		if q.buffer >= 0 {
 			b := &p.buffers[q.buffer]
-			c += conditionsCost(b.congestion) + bits.OnesCount64(b.queues)*(costQueue+2*costStep*len(b.prio.cmp))
+			c += conditionsCost(b.congestion) + b.members*(costQueue+2*costStep*len(b.prio.cmp))
 		}
 		worst = max(worst, c)
 	}

@@ -78,6 +78,7 @@ func (n *Node) pushOut(ps *portState, queue uint8) {
 	for r := ps.sched.PushedElsewhere(queue); r != frame.Nil; r = ps.sched.PushedElsewhere(queue) {
 		m := n.arena.Meta(r)
 		n.pushOutAt(&n.ports[m.OutPort], m.Queue)
+		n.touched.add(m.OutPort) // its next frame may be another one, and leave earlier
 	}
 }
 

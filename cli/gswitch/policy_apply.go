@@ -1,6 +1,7 @@
 package gswitch
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -31,6 +32,14 @@ func (p *place) flags(c *cobra.Command) {
 func (a *app) editQueue(c *cobra.Command, at place, dry bool, change func(q *config.Queue) error) (*api.ApplyResponse, error) {
 	if at.queue < 0 || at.queue > 7 {
 		return nil, cli.Usage(fmt.Errorf("there is no queue %d: queues are 0 to 7", at.queue))
+	}
+	if len(at.ports) == 0 {
+		return nil, cli.Usage(errors.New("--port names no port"))
+	}
+	for i, port := range at.ports {
+		if slices.Contains(at.ports[:i], port) {
+			return nil, cli.Usage(fmt.Errorf("--port names %s twice", port))
+		}
 	}
 	client, address, err := a.client()
 	if err != nil {

@@ -54,6 +54,8 @@ func TestPolicyVerbs(t *testing.T) {
 		{"policy apply " + bad + " --port p1 -S s1", 2, "did you mean value?"},
 		{"policy apply " + gold + " --port nosuch -S s1", 2, "there is no port nosuch; there are p1, p2"},
 		{"policy apply " + gold + " --port p1 -S s1 --queue 9", 2, "there is no queue 9"},
+		{"policy apply " + gold + " --port p1,p1 -S s1", 2, "--port names p1 twice"},
+		{"policy apply " + gold + " --port= -S s1", 2, "--port names no port"},
 		{"policy apply " + gold + " --port p1 -S s2", 2, "port p1 has no rate"},
 		{"policy apply " + gold + " --port p1 -S s1 --dry-run", 0, "nothing was changed"},
 		{"policy apply " + gold + " --port p1 -S s1", 0, "applied"},

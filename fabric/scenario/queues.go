@@ -48,11 +48,23 @@ func (v *validator) queues() {
 	live, shadow := s.Policies()
 	if key, problem := config.CheckServe(live, shadow, s.Order.Kind != "", false); problem != "" {
 		v.sec.Fail("switch."+key, "%s", problem)
+	} else if live != nil {
+		v.policyPorts(live.Ports())
 	}
 	if p := &s.PushOut; p.Port != 0 || p.Queue != 0 {
 		key, problem := p.Check()
 		if problem != "" {
 			v.sec.Fail("switch.push_out."+key, "%s", problem)
+		}
+	}
+}
+
+// policyPorts checks that a policy of several ports has those of every switch.
+func (v *validator) policyPorts(n int) {
+	for i := range v.t.Nodes {
+		if k := &v.t.Nodes[i]; n > 1 && k.Kind == fabric.Switch && len(k.Links) != n {
+			v.sec.Fail("switch.policy", "has %d ports, and switch %s has %d: write as many", n, k.Name, len(k.Links))
+			return
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (realTime) Virtual() bool { return false }
 func lates(t *testing.T, expr string, rate uint64, delay time.Duration, headroom bool, seed uint64) (lost uint64, pauses uint64) {
 	t.Helper()
 	topo := topology(t, expr, rate, rate, delay)
-	cfg := Config{Topology: topo, Seed: seed, PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: 30_000, XONOffset: 3000, AllowLoss: !headroom}}
+	cfg := Config{Topology: topo, Seed: seed, PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: 30_000, XONOffset: 3000}}
 	exact := build(t, &cfg)
 	real := &Network{Engine: realTime{exact.Engine}, Topology: topo, Derived: exact.Derived, cfg: cfg}
 	T := exact.Derived.BaseRTT

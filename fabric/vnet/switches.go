@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"gswitch/buffer"
 	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/frame"
@@ -116,7 +117,11 @@ func (n *Network) portLossless(l *fabric.Link) *config.PortLossless {
 	b, c := &n.cfg.Buffer, new(config.PortLossless)
 	switch {
 	case b.HeadroomDelays != 0:
-		c.Headroom = units.Size(max(1, uint32(float64(l.Rate)/8*l.Delay.Seconds()*b.HeadroomDelays)))
+		h := uint32(float64(l.Rate) / 8 * l.Delay.Seconds() * b.HeadroomDelays)
+		if !b.AllowLoss {
+			h += uint32(late(l, n.lateness()))
+		}
+		c.Headroom = units.Size(max(1, h))
 	case b.Headroom != 0 && n.lateness() > 0 && !b.AllowLoss:
 		c.Headroom = units.Size(b.Headroom + uint32(late(l, n.lateness())))
 	}
@@ -212,14 +217,16 @@ func (n *Network) port(c *vswitch.PortConfig, node, p int) error {
 // lateBytes is by how much a port's lossless classes need more headroom than on
 // exact nodes. The buffer is larger by as much, so that thresholds stay.
 func (n *Network) lateBytes(l *fabric.Link) uint64 {
-	if !n.cfg.PFC.On {
+	if !n.cfg.PFC.On || n.cfg.Buffer.AllowLoss {
 		return 0
 	}
 	return late(l, n.lateness()) * uint64(bits.OnesCount8(n.lossless()))
 }
 
-// late returns the bytes that a link carries in t.
-func late(l *fabric.Link, t frame.Time) uint64 { return uint64(float64(l.Rate) / 8 * t.Seconds()) }
+// late returns the bytes that a link carries in t, as headroom counts them.
+func late(l *fabric.Link, t frame.Time) uint64 {
+	return buffer.Headroom(buffer.Link{Rate: l.Rate, Response: t}, 0).Response
+}
 
 // mtu is the largest packet after the Ethernet header of a link.
 func (n *Network) mtu(l *fabric.Link) int {
