@@ -99,7 +99,7 @@ func (s *Store) AskMarks(ctx context.Context, r *MarksRequest) (*MarksState, err
 		return nil, errors.New("no collector runs that could decide: start gcollect run")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("no collector decides: %w", err)
+		return nil, fmt.Errorf("no collector answered in time, and one may have allowed it nevertheless (gcollect marks show): %w", err)
 	}
 	st := &MarksState{}
 	if err := json.Unmarshal(m.Data, st); err != nil {

@@ -131,6 +131,9 @@ func (w *Writer) Write(s *Segment) error {
 	w.stats.Segments++
 	rows, n := w.predict.spread(w.rows[:0], s.rows)
 	w.rows = rows
+	if n := len(s.b) + len(rows); n > maxSegment {
+		return fmt.Errorf("a command of some %d bytes, and records have commands of %d at most", n, maxSegment)
+	}
 	w.stats.Raw += uint64(len(s.b) + len(rows))
 	w.stats.Steps, w.stats.Last = s.End, s.Last
 	b := w.zstd.EncodeAll(s.b, w.head(segmentMark, len(s.b)+len(rows), s))

@@ -124,6 +124,9 @@ func (r *Recorder) room(now frame.Time, n, frames int) bool {
 
 // lose ends the recording.
 func (r *Recorder) lose(why string) {
+	if r.why != "" {
+		return // it ended before
+	}
 	r.why = why
 	r.seg, r.b = nil, nil
 	r.endMisses()
@@ -205,11 +208,11 @@ func (r *Recorder) judge() {
 
 func (r *Recorder) missed(asked uint64) {
 	runs, all := r.pool.TakeMisses()
-	if !all {
-		r.lose(fmt.Sprintf("more than %d runs of allocations failed in one call", missRuns))
+	if r.seg == nil {
 		return
 	}
-	if r.seg == nil {
+	if !all {
+		r.lose(fmt.Sprintf("more than %d runs of allocations failed in one call", missRuns))
 		return
 	}
 	r.b = binary.AppendUvarint(append(r.b, missTag), uint64(len(runs)))
@@ -292,6 +295,9 @@ func (r *Recorder) Begin(now frame.Time, e *Epoch) {
 	if len(r.b) > 0 || r.skipped != frame.Never {
 		r.catchUp()
 		r.at(now)
+		if r.seg == nil {
+			return
+		}
 		r.sum()
 		r.hand(now)
 		if !r.next(now) {

@@ -148,7 +148,7 @@ func (c *Conn) nextNew(now frame.Time, s *Segment) bool {
 		c.persist(now, n)
 		return false
 	}
-	c.override = false
+	c.override, c.zeroProbe = false, false // what is sent asks as a probe would
 	if whole {
 		s.Flags |= PSH
 	}
