@@ -15,7 +15,7 @@ func load(name, text string, verify bool) (p *Program, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&compiler{f: f, verify: verify, constants: map[string]*typed{}}).compile()
+	return (&compiler{f: f, verify: verify, constants: map[string]*typed{}, orders: map[string]bool{}}).compile()
 }
 
 func (c *compiler) compile() (p *Program, err error) {

@@ -18,7 +18,7 @@ func CompileChooser(name, text string) (*Chooser, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := (&compiler{f: f, verify: true, host: true, constants: map[string]*typed{}}).compile()
+	p, err := (&compiler{f: f, verify: true, host: true, constants: map[string]*typed{}, orders: map[string]bool{}}).compile()
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,7 @@ type compiler struct {
 	verify    bool              // look for counterexamples, too
 	host      bool              // it is for packets of a host, of which is known how much is left of their message
 	constants map[string]*typed // by name; nil while one is worked out
+	orders    map[string]bool   // comparators that were found to be orders: ports have few different ones
 }
 
 func (c *compiler) fail(pos Pos, format string, args ...any) {

@@ -7,20 +7,28 @@ import (
 	"gswitch/scheduler"
 )
 
-// group is what the ports of a policy share that one worker serves: buffers with
-// queues of several ports. Each port has an engine of its own, and one more while
-// packets wait that came before its policy was changed.
+// group is what the ports of a policy share that one worker serves: its program, and
+// buffers with queues of several ports. Each port has an engine of its own, and one more
+// while packets wait that came before its policy was changed.
 type group struct {
+	program *Program
 	buffers []*buffer // by span, from 1
 	owing   []*Engine // that had to drop a packet for another port
 }
 
 // groupOf returns the group that a port of a policy joins.
 func groupOf(env *scheduler.Env, o Order) *group {
-	if env.Shared == nil {
-		return new(group)
+	made := func() any {
+		p, err := load("", o.Text, false)
+		if err != nil {
+			panic("policy: " + err.Error()) // Compile took it
+		}
+		return &group{program: p}
 	}
-	return env.Shared.Get(env.Queue, o.Shares(), func() any { return new(group) }).(*group)
+	if env.Shared == nil {
+		return made().(*group)
+	}
+	return env.Shared.Get(env.Queue, o.Shares(), made).(*group)
 }
 
 // join makes a discipline that of a port of the group.

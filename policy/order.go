@@ -16,15 +16,13 @@ type Order struct {
 
 // New implements scheduler.Order.
 func (o Order) New(env scheduler.Env) scheduler.Discipline {
-	p, err := load("", o.Text, false)
-	if err != nil {
-		panic("policy: " + err.Error()) // Compile took it
-	}
-	p = p.Parts()[min(o.Port, len(p.Parts())-1)]
+	g := groupOf(&env, o)
+	parts := g.program.Parts()
+	p := parts[min(o.Port, len(parts)-1)]
 	d := &Discipline{Engine: *p.NewEngine(env.Seed, env.Rate)}
 	d.rehome()
 	if p.spans() {
-		return d.join(groupOf(&env, o), o.Port)
+		return d.join(g, o.Port)
 	}
 	if p.rate != 0 || p.share < 1 {
 		q := &paced{Discipline: d}

@@ -33,8 +33,8 @@ func (s *Shared) Get(queue int, of any, made func() any) any {
 	return v
 }
 
-// Keep forgets what no order of these ports shares. Frames that wait under an order
-// which is gone share it until they have left; who asks for the same later on gets
+// Keep removes what no order of these ports shares. Frames that wait under an order
+// which is gone share it until they have left; what asks for the same later on gets
 // something new.
 func (s *Shared) Keep(ports iter.Seq[*PortConfig]) {
 	if len(s.by) == 0 {
