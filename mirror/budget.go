@@ -26,7 +26,7 @@ func most(a, b Rate) Rate { return Rate{max(a.Copies, b.Copies), max(a.Bytes, b.
 
 // Budget is what all collectors of a network take, and what of it is in use.
 type Budget struct {
-	Capacity Rate `json:"capacity"` // 0 copies: nobody knows; 0 bytes: copies alone are bounded
+	Capacity Rate `json:"capacity"` // 0 copies: not known; 0 bytes: copies alone are bounded
 	// Others are the copies that come of packets without the debug bit, Marked of those
 	// with it, each the mean of LoadTime.
 	Others  Rate `json:"others"`
@@ -34,8 +34,8 @@ type Budget struct {
 	Granted Rate `json:"granted"` // what was admitted before
 }
 
-// Load is what must be reckoned with: marks take what they were granted, whether they use it by
-// now or not, and more if more come.
+// Load is what is in use: marks count with what they were granted, whether that comes by now
+// or not, and with more if more comes.
 func (b *Budget) Load() Rate { return b.Others.Plus(most(b.Marked, b.Granted)) }
 
 // Admit reports why no more marks are admitted (EnableDbg in table 2 of the paper: only while

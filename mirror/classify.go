@@ -176,7 +176,7 @@ func (c *Classifier) MatchAll(a *frame.Arena, v []frame.Ref, hits *[vector]uint6
 			continue
 		}
 		id := binary.BigEndian.Uint16(b[l3+4:])
-		if id == 0 {
+		if id == 0 && len(c.samples) > 0 {
 			id = identity(wire.IPv4(b[l3:]), b, int(m.L4))
 		}
 		if id&one.mask != one.value {
@@ -265,7 +265,7 @@ func (c *Classifier) headers(view uint64, b []byte, l3, l4 int) uint64 {
 	ip := wire.IPv4(b[l3:])
 	transport := l4 > 0 && ip.FlagsOffset()&wire.IPv4OffsetMask == 0
 	id := ip.ID()
-	if id == 0 && transport {
+	if id == 0 && transport && len(c.samples) > 0 {
 		id = identity(ip, b, l4)
 	}
 	hit := c.sampled(view&c.proto[ip.Proto()]&c.dscp[ip.DSCP()], id)

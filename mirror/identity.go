@@ -16,7 +16,7 @@ const mostHashed = 60
 // may fragment (RFC 6864): RoCEv2's by the low half of the PSN, others by the checksum of TCP
 // or UDP, and what has none by a hash of its addresses, its ports and its first bytes. It is
 // the same at every hop: neither the time to live, DSCP and ECN nor telemetry that is put
-// in on the way (INT) change it. 0: there is none. b[l4:] is the transport header, if l4 is
+// in on the way (INT) change it. 0: there is none; a value that is 0 counts as 1. b[l4:] is the transport header, if l4 is
 // not 0.
 func identity(ip wire.IPv4, b []byte, l4 int) uint16 {
 	be := binary.BigEndian
@@ -27,7 +27,7 @@ func identity(ip wire.IPv4, b []byte, l4 int) uint16 {
 	at, end := l4, min(len(b), l4-ip.HeaderLen()+int(ip.TotalLen())) // behind it is what pads short frames
 	switch {
 	case proto == wire.ProtoTCP && end >= l4+wire.TCPLen:
-		return be.Uint16(b[l4+16:])
+		return max(1, be.Uint16(b[l4+16:]))
 	case proto == wire.ProtoUDP && end >= l4+wire.UDPLen:
 		u := wire.UDP(b[l4:])
 		at += wire.UDPLen
@@ -37,14 +37,14 @@ func identity(ip wire.IPv4, b []byte, l4 int) uint16 {
 		}
 		at += n
 		if dst == wire.RoCEv2Port && end >= at+wire.BTHLen {
-			return be.Uint16(b[at+10:])
+			return max(1, be.Uint16(b[at+10:]))
 		}
 		if sum := u.Checksum(); sum != 0 {
 			return without(sum, b[at-n:at], u.DstPort(), dst)
 		}
 		ports = uint32(u.SrcPort())<<16 | uint32(dst)
 	}
-	return hash(be.Uint64(ip[12:]), uint64(proto)<<32|uint64(ports), b[min(at, end):min(end, at+mostHashed)])
+	return max(1, hash(be.Uint64(ip[12:]), uint64(proto)<<32|uint64(ports), b[min(at, end):min(end, at+mostHashed)]))
 }
 
 // without is a checksum of UDP as it was before telemetry was put in: the header, and so many
