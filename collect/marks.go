@@ -17,11 +17,14 @@ import (
 // Marks are what hosts were allowed to mark with the debug bit (Everflow's EnableDbg), under a
 // name that ends it.
 type Marks struct {
-	Name  string      `json:"name"`
-	Hosts []string    `json:"hosts"`
-	Each  int         `json:"each"`  // marks of a host in a second: most in its document
-	Rate  mirror.Rate `json:"rate"`  // the copies that these may lead to
-	Since time.Time   `json:"since"` // UTC
+	Name  string   `json:"name"`
+	Hosts []string `json:"hosts"`
+	Each  int      `json:"each"` // marks of a host in a second: most in its document
+	// Switches is how many switches copy a packet, with so many Bytes each.
+	Switches int         `json:"switches"`
+	Bytes    int         `json:"bytes"`
+	Rate     mirror.Rate `json:"rate"`  // the copies that these may lead to, as the collector has it
+	Since    time.Time   `json:"since"` // UTC
 }
 
 // MarksRequest is what a collector is asked for: marks that are to be allowed, the name of
@@ -196,13 +199,15 @@ func (st *MarksState) change(r *MarksRequest) error {
 		return fmt.Errorf("%d marks are allowed at once: end some first", mostAllowed)
 	case len(name)+len(strings.Join(r.Allow.Hosts, ",")) > mostWords:
 		return fmt.Errorf("names of more than %d bytes", mostWords)
-	case r.Allow.Rate.Copies == 0:
-		return errors.New("marks that lead to no copies")
-	}
-	if err := st.Budget.Admit(r.Allow.Rate); err != nil {
-		return err
 	}
 	m := *r.Allow
+	var err error
+	if m.Rate, err = mirror.Marks(len(m.Hosts), m.Each, m.Switches, m.Bytes); err != nil {
+		return err
+	}
+	if err := st.Budget.Admit(m.Rate); err != nil {
+		return err
+	}
 	m.Since = time.Now().UTC()
 	st.Marks = append(st.Marks, m)
 	st.Budget.Granted = st.Budget.Granted.Plus(m.Rate)

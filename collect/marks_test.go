@@ -38,8 +38,9 @@ func deciders(t *testing.T, ids ...string) (*hub, *Metrics) {
 	return h, m
 }
 
-func allow(name string, copies uint64) *MarksRequest {
-	return &MarksRequest{Allow: &Marks{Name: name, Hosts: []string{"h1"}, Each: 1, Rate: mirror.Rate{Copies: copies}}}
+// allow asks for marks, and says of their copies what is not so.
+func allow(name string, copies int) *MarksRequest {
+	return &MarksRequest{Allow: &Marks{Name: name, Hosts: []string{"h1"}, Each: copies, Switches: 1, Bytes: 242, Rate: mirror.Rate{Copies: 1}}}
 }
 
 // Marks share what all collectors take, by what comes and what was allowed; what ends is given
@@ -58,7 +59,7 @@ func TestMarks(t *testing.T) {
 		{allow("db", 50_000), 100_000, ""},
 		{allow("more", 1), 100_000, "1000000 of 1000000"},
 		{allow("", 1), 100_000, "need a name"},
-		{allow("none", 0), 100_000, "no copies"},
+		{allow("none", 0), 100_000, "0 marks a second: between 1 and"},
 		{&MarksRequest{End: "web"}, 50_000, ""},
 		{&MarksRequest{End: "web"}, 50_000, "no marks \"web\""},
 		{allow("more", 50_000), 100_000, ""},

@@ -47,11 +47,10 @@ the documents of the hosts (debug: {most: N}), which hold it.`,
 			}
 			slices.Sort(hosts)
 			hosts = slices.Compact(hosts)
-			r, err := mirror.Marks(len(hosts), each, switches, size)
-			if err != nil {
+			if _, err := mirror.Marks(len(hosts), each, switches, size); err != nil {
 				return cli.Usage(err)
 			}
-			return a.marks(c, &collect.MarksRequest{Allow: &collect.Marks{Name: args[0], Hosts: hosts, Each: each, Rate: r}})
+			return a.marks(c, &collect.MarksRequest{Allow: &collect.Marks{Name: args[0], Hosts: hosts, Each: each, Switches: switches, Bytes: size}})
 		},
 	}
 	f := c.Flags()
