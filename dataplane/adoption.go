@@ -13,7 +13,8 @@ type Changing interface {
 	Changed() bool
 }
 
-// advance is node.Advance, which frames wait for: what a change takes is counted.
+// advance is node.Advance, which frames wait for: where it takes over a change, its time is counted,
+// with that of the timers which are due.
 func (w *Worker) advance(now frame.Time, n *node) {
 	if n.changing == nil || !n.changing.Changed() {
 		n.Advance(now)

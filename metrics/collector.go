@@ -143,7 +143,7 @@ var (
 	workerMaxLoop = gauge("worker_longest_loop_seconds", "Longest loop that moved frames.", "worker")
 	workerChunks  = gauge("worker_free_chunks", "Free chunks that the worker keeps.", "worker")
 	workerVector  = prometheus.NewDesc("gswitch_worker_vector_packets", "Frames received at once.", []string{"worker"}, nil)
-	workerAdopts  = prometheus.NewDesc("gswitch_worker_adoption_seconds", "Time for which the worker's thread ran to take over another configuration or other tables, while frames waited.", []string{"worker"}, nil)
+	workerAdopts  = prometheus.NewDesc("gswitch_worker_adoption_seconds", "Time for which the worker's thread ran in the step in which it took over another configuration or other tables, while frames waited.", []string{"worker"}, nil)
 	workerLate    = prometheus.NewDesc("gswitch_worker_lateness_seconds", "How late timers were served.", []string{"worker"}, nil)
 
 	xskInfo          = gauge("xsk_info", "How AF_XDP serves a port that is up: the mode, and what was tried for it. Always 1.", "switch", "port", "mode", "tried", "tx_budget", "multi_buffer", "busy_poll")

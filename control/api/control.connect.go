@@ -108,7 +108,7 @@ type ControlClient interface {
 	// ClearCounters makes the counters that List calls return start from zero.
 	// /metrics is not affected.
 	ClearCounters(context.Context, *ClearCountersRequest) (*ClearCountersResponse, error)
-	// FlushFDB forgets learned addresses.
+	// FlushFDB removes learned addresses.
 	FlushFDB(context.Context, *FlushFDBRequest) (*FlushFDBResponse, error)
 	ListPorts(context.Context, *ListRequest) (*Ports, error)
 	ListQueues(context.Context, *ListRequest) (*Queues, error)
@@ -120,7 +120,7 @@ type ControlClient interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListCounters(context.Context, *ListRequest) (*Counters, error)
-	// ListPauses lists the pauses that the switches remember (pfc.log).
+	// ListPauses lists the pauses in the logs of the switches (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
 	// ListWaits lists the egress queues that the neighbour holds back while frames
 	// are in them.
@@ -620,7 +620,7 @@ type ControlHandler interface {
 	// ClearCounters makes the counters that List calls return start from zero.
 	// /metrics is not affected.
 	ClearCounters(context.Context, *ClearCountersRequest) (*ClearCountersResponse, error)
-	// FlushFDB forgets learned addresses.
+	// FlushFDB removes learned addresses.
 	FlushFDB(context.Context, *FlushFDBRequest) (*FlushFDBResponse, error)
 	ListPorts(context.Context, *ListRequest) (*Ports, error)
 	ListQueues(context.Context, *ListRequest) (*Queues, error)
@@ -632,7 +632,7 @@ type ControlHandler interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListCounters(context.Context, *ListRequest) (*Counters, error)
-	// ListPauses lists the pauses that the switches remember (pfc.log).
+	// ListPauses lists the pauses in the logs of the switches (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
 	// ListWaits lists the egress queues that the neighbour holds back while frames
 	// are in them.
