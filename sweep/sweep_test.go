@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -338,6 +339,47 @@ func TestOnce(t *testing.T) {
 	e, err := q.outcomes.Get(t.Context(), "s.p")
 	if err != nil || !strings.Contains(string(e.Value()), `"worker":"0"`) {
 		t.Errorf("%s, %v", e.Value(), err)
+	}
+}
+
+// A task that is delivered twice is run twice and counts once: the results of the slower of two workers are deleted.
+func TestDeliveredTwice(t *testing.T) {
+	b := newBroker(t)
+	s := b.begin(ID("a"), "build")
+	task := Task{Sweep: s.id, Print: "0000", Name: "fine", File: s.file, Limit: int64(time.Minute)}
+	data, err := json.Marshal(task)
+	for range 2 {
+		if err == nil {
+			_, err = s.q.js.Publish(t.Context(), subject(s.program, &task), data)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var begins atomic.Int64
+	count := slog.New(counter{func() { begins.Add(1) }})
+	one, _ := b.worker("build", count)
+	two, _ := b.worker("build", count)
+	same(t, all(t, s, names(1, "fine")), 1)
+	for {
+		info, err := s.q.tasks.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.State.Msgs == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	var ends sync.WaitGroup
+	ends.Go(one)
+	ends.Go(two)
+	ends.Wait()
+	if n := begins.Load(); n < 2 { // more where a worker was late to say that it goes on
+		t.Errorf("it began %d times, want 2", n)
+	}
+	if l, err := s.q.objects.List(t.Context()); len(l) != 2 {
+		t.Errorf("%d archives are there, want the scenario and one of results: %v", len(l), err)
 	}
 }
 
