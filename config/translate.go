@@ -48,7 +48,12 @@ const ratedDepth = 64
 func (p *Port) Spec() dataplane.PortSpec {
 	s := dataplane.PortSpec{Name: p.Name, Interface: p.Interface, NetNS: p.NetNS, Mode: modes[p.Mode], BusyPoll: p.BusyPoll, Wire: p.Wire, Delay: frame.Time(p.Delay)}
 	if p.Rate != 0 {
-		s.TxDepth, s.Rated = ratedDepth, true
+		s.Rated = true
+		// What a wire holds has left its link, and a worker takes it once a loop: a shallow
+		// wire would carry less than the ports before it receive, however fast the link.
+		if p.Wire == "" {
+			s.TxDepth = ratedDepth
+		}
 	}
 	switch {
 	case p.Wire != "":

@@ -90,6 +90,24 @@ func TestTranslateExample(t *testing.T) {
 	}
 }
 
+// A link rate makes the ring of an interface shallow, since frames there wait below the
+// switch's queues. A wire stays as deep as without: what it holds has left its link.
+func TestDepthBelowRates(t *testing.T) {
+	for ports, want := range map[string]int{
+		"{name: p, interface: p}": 0, "{name: p, interface: p, rate: 10Gbps}": ratedDepth,
+		"{name: p, wire: w}, {name: q, wire: w}": 0, "{name: p, wire: w, rate: 10Gbps}, {name: q, wire: w}": 0,
+	} {
+		c, err := Parse("x.yaml", []byte("version: 1\nswitches: [{name: s, ports: ["+ports+"]}]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &c.Resolved().Switches[0].Ports[0]
+		if s := p.Spec(); s.TxDepth != want || s.Rated != (p.Rate != 0) {
+			t.Errorf("%s: depth %d, rated %v, want %d", ports, s.TxDepth, s.Rated, want)
+		}
+	}
+}
+
 // On real frames chunks are counted beside bytes.
 func TestChunksAreCounted(t *testing.T) {
 	c, err := Parse("x.yaml", []byte("version: 1\nswitches: [{name: s1, ports: [{interface: eth1}]}]\n"))

@@ -237,6 +237,25 @@ func TestSetRated(t *testing.T) {
 	}
 }
 
+// What a port on a wire may send in a loop crosses it in a loop, with a link rate too: else
+// a chain of nodes on one worker carries less than its first port receives.
+func TestWireCarriesALoop(t *testing.T) {
+	for _, rated := range []bool{false, true} {
+		e := mustEngine(t, Config{Workers: []WorkerConfig{{}}})
+		left, right := &tester{pool: e.Worker(0).Pool(), size: 60, toSend: 10 * txVectors * vector}, &tester{pool: e.Worker(0).Pool()}
+		mustNode(t, e, 0, left)
+		mustNode(t, e, 0, right)
+		mustPort(t, e, 0, left, 0, PortSpec{Kind: Wire, Wire: "x", Rated: rated, DelayFrames: 4096})
+		mustPort(t, e, 0, right, 0, PortSpec{Kind: Wire, Wire: "x", Rated: rated, DelayFrames: 4096})
+		for now := range frame.Time(11) {
+			e.Worker(0).step(now)
+		}
+		if right.received != 10*txVectors*vector || right.disorder != 0 {
+			t.Errorf("rated %v: %d frames arrived in 11 loops, %d out of order, want %d and 0", rated, right.received, right.disorder, 10*txVectors*vector)
+		}
+	}
+}
+
 // A node with a full port is not asked: its queue grows, the ring does not.
 func TestFullPortQueuesInTheNode(t *testing.T) {
 	e := mustEngine(t, Config{Workers: []WorkerConfig{{}, {}}})

@@ -54,8 +54,19 @@ func (f Frame) Bytes() ([]byte, error) {
 	udp := ip[ipLen:]
 	binary.BigEndian.PutUint16(udp, firstPort)
 	binary.BigEndian.PutUint16(udp[2:], discardPort)
-	binary.BigEndian.PutUint16(udp[4:], uint16(n-ethLen-ipLen)) // no UDP checksum: optional over IPv4 (RFC 768)
+	binary.BigEndian.PutUint16(udp[4:], uint16(n-ethLen-ipLen))
+	binary.BigEndian.PutUint16(udp[6:], udpChecksum(ip))
 	return b, nil
+}
+
+// udpChecksum is the checksum of the UDP packet in ip (RFC 768), as hosts send it: telemetry
+// that tells packets apart by it finds it there.
+func udpChecksum(ip []byte) uint16 {
+	pseudo := append(append([]byte{}, ip[12:20]...), 0, ip[9], ip[ipLen+4], ip[ipLen+5])
+	if c := checksum(append(pseudo, ip[ipLen:]...)); c != 0 {
+		return c
+	}
+	return 0xffff
 }
 
 // checksum is the Internet checksum (RFC 1071) of b.

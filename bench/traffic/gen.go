@@ -185,6 +185,13 @@ func (g Generator) program(b []byte, ifindex, state int) asm.Instructions {
 			asm.JLT.Imm(asm.R1, int32(g.Flows), "flow"),
 			asm.Mov.Imm(asm.R1, 0),
 			asm.StoreMem(asm.R7, stFlow, asm.R1, asm.DWord).WithSymbol("flow"),
+			// The checksum goes down by what the port goes up, in ones' complement.
+			asm.Mov.Imm(asm.R4, int32(binary.BigEndian.Uint16(b[ethLen+ipLen+6:]))),
+			asm.Sub.Reg(asm.R4, asm.R1),
+			asm.JSGT.Imm(asm.R4, 0, "sum"),
+			asm.Add.Imm(asm.R4, 0xffff),
+			asm.HostTo(asm.BE, asm.R4, asm.Half).WithSymbol("sum"),
+			asm.StoreMem(asm.R2, ethLen+ipLen+6, asm.R4, asm.Half),
 			asm.Add.Imm(asm.R1, firstPort),
 			asm.HostTo(asm.BE, asm.R1, asm.Half),
 			asm.StoreMem(asm.R2, ethLen+ipLen, asm.R1, asm.Half),

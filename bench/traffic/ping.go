@@ -67,6 +67,7 @@ func (p Pinger) Run() (RTT, error) {
 		return RTT{}, err
 	}
 
+	binary.BigEndian.PutUint16(out[ethLen+ipLen+6:], 0) // probes differ: they have none
 	in := make([]byte, 2048)
 	trips := make([]float64, 0, p.Count)
 	lost := 0

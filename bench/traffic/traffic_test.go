@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"encoding/binary"
 	"net"
 	"net/netip"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 )
@@ -86,6 +88,33 @@ func TestPingComesBackFromTheReflector(t *testing.T) {
 	}
 	if rtt.Min > rtt.P50 || rtt.P50 > rtt.P99 || rtt.P99 > rtt.Max {
 		t.Errorf("quantiles out of order: %+v", rtt)
+	}
+}
+
+// Every flow of the generator has the checksum that a host would write.
+func TestFlowsHaveTheirChecksums(t *testing.T) {
+	pair(t)
+	l, err := Generator{Frame: testFrame(64), Device: "a", Flows: 5000}.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.prog.Close()
+	defer l.state.Close()
+	ports := map[uint16]bool{}
+	for range 5000 {
+		b := make([]byte, len(l.frame))
+		if _, err := l.prog.Run(&ebpf.RunOptions{Data: l.frame, DataOut: b, Repeat: 1}); err != nil {
+			t.Fatal(err)
+		}
+		udp := b[ethLen+ipLen:]
+		pseudo := append(append([]byte{}, b[ethLen+12:ethLen+20]...), 0, 17, udp[4], udp[5])
+		if c := checksum(append(pseudo, udp...)); c != 0 {
+			t.Fatalf("port %d: the checksum is wrong by %#x", binary.BigEndian.Uint16(udp), c)
+		}
+		ports[binary.BigEndian.Uint16(udp)] = true
+	}
+	if len(ports) != 5000 {
+		t.Errorf("%d flows, want 5000", len(ports))
 	}
 }
 

@@ -130,6 +130,9 @@ func (m *Meters) rebuild() {
 // unwrap takes the tags off frames as they came in.
 func (m *Meters) unwrap(_ frame.Time, _ uint16, v []frame.Ref) {
 	for _, r := range v {
+		frame.Prefetch(&m.from[r])
+	}
+	for _, r := range v {
 		t, ok := wire.PopLinkTag(m.arena, r)
 		from := &m.from[r]
 		from.state = bare
@@ -168,8 +171,15 @@ func (m *Meters) forwards(now frame.Time, v []frame.Ref) {
 	queue := &m.node.Config().Class.Queue
 	in := &m.in
 	for _, r := range v {
-		f, from := m.arena.Meta(r), &m.from[r]
-		known := from.state == signed
+		f := m.arena.Meta(r)
+		// Of a frame that came by a port without meters nothing is known: its origin,
+		// which no cache has, is not read.
+		var from *origin
+		known := false
+		if m.at(f.InPort) != nil {
+			from = &m.from[r]
+			known = from.state == signed
+		}
 		if known && in.at != nil && in.port == f.InPort && in.tag.Batch == from.batch && in.n < runLen {
 			from.state = bare
 			in.add(&from.sig) // as those before it: no call
