@@ -200,18 +200,17 @@ func (s *server) ListQueues(_ context.Context, r *api.ListRequest) (*api.Queues,
 	if err := s.d.known(r.Switch, r.Port); err != nil {
 		return nil, err
 	}
-	snap := s.d.Snapshot()
 	out := &api.Queues{}
-	s.view(snap, r).ports(func(sw *metrics.Switch, p, base *metrics.Port) {
+	s.view(s.d.Snapshot(), r).ports(func(sw *metrics.Switch, p, base *metrics.Port) {
 		for q := range p.Queues {
 			st, was := &p.Queues[q], &base.Queues[q]
 			h := &p.Sojourn[q]
 			m := &api.Queue{Switch: sw.Name, Port: p.Config.Name, Queue: uint32(q), Frames: st.Frames, Bytes: st.Bytes, PeakBytes: st.Top,
-				MeanBytes:      st.ByteSeconds / max(snap.Engine.Now.Seconds(), 1e-9),
+				MeanBytes:      st.ByteSeconds / max(p.At.Seconds(), 1e-9),
 				EnqueuedFrames: since(st.EnqueuedFrames, was.EnqueuedFrames), EnqueuedBytes: since(st.EnqueuedBytes, was.EnqueuedBytes),
 				DequeuedFrames: since(st.DequeuedFrames, was.DequeuedFrames), DequeuedBytes: since(st.DequeuedBytes, was.DequeuedBytes),
 				EcnMarkedFrames: since(st.Marked, was.Marked), Drops: since(p.Counts.QueueDrops[q], base.Counts.QueueDrops[q]),
-				Paused:     st.PausedUntil > snap.Engine.Now,
+				Paused:     st.PausedUntil > p.At,
 				SojournP50: uint64(h.Quantile(0.5)), SojournP99: uint64(h.Quantile(0.99)), SojournMax: uint64(h.Quantile(1))}
 			m.Order, m.Admission = p.Order[q], p.Admission[q]
 			m.Policy, m.Shadow, m.Draining = policyQueues(p.Policy[q]), policyQueues(p.Shadow[q]), uint64(p.Draining[q])

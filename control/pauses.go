@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"gswitch/control/api"
 	"gswitch/frame"
 	"gswitch/vswitch"
@@ -23,17 +21,14 @@ func portName(cfg *vswitch.Config, port uint16) string {
 	return fmt.Sprint(port)
 }
 
-// monotonic returns the machine's monotonic clock less the engine's: what
-// makes instants of several daemons of one machine comparable.
+// monotonic returns the machine's monotonic clock at the engine's instant 0: what makes instants
+// of several daemons of one machine comparable.
 func (d *Daemon) monotonic() uint64 {
 	if d.replayed {
 		return d.recordedMonotonic
 	}
-	var ts unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
-		return 0 // it does not fail on Linux
-	}
-	return uint64(ts.Nano() - int64(d.engine.Now()))
+	at, _ := d.engine.Monotonic(0)
+	return uint64(at)
 }
 
 func (s *server) ListPauses(_ context.Context, r *api.ListRequest) (*api.Pauses, error) {

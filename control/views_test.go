@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
 	"net/netip"
@@ -46,19 +47,18 @@ func views(t *testing.T, r *Replayed, h *replay.Header, at frame.Time) map[strin
 	return all
 }
 
-// Whatever can be listed of a switch at an instant, its replay lists at that instant, while
-// frames wait, ports are paused, tables fill and routes change.
-func TestViewsOfAReplay(t *testing.T) {
-	const doc = `version: 1
+// viewsDocument is a switch of which there is much to show; below says what is under a port.
+func viewsDocument(below func(port string) string) string {
+	return fmt.Sprintf(`version: 1
 switches:
   - name: s
     mac: 02:aa:00:00:00:01
     seed: 5
     loopback: [10.255.0.1]
     ports:
-      - {name: a, interface: a, rate: 100Mbps, qos: q, trust: dscp, acl: edge}
-      - {name: b, interface: b, rate: 10Mbps, qos: q, trust: dscp}
-      - {name: c, interface: c, rate: 1Gbps, address: [10.1.0.1/24]}
+      - {name: a, %s, rate: 100Mbps, qos: q, trust: dscp, acl: edge}
+      - {name: b, %s, rate: 10Mbps, qos: q, trust: dscp}
+      - {name: c, %s, rate: 1Gbps, address: [10.1.0.1/24]}
     qos:
       q: {queues: [{queue: 0, weight: 1}, {queue: 3, weight: 3, ecn: {kmin: 4KB, kmax: 40KB, pmax: 0.2}}, {queue: 6, strict: true}]}
     buffer: {size: 1MB, limit: 50KB}
@@ -66,7 +66,35 @@ switches:
     telemetry: {int: true}
     routes: [{prefix: 10.50.0.0/16, next_hops: [{via: 10.1.0.7}]}, {prefix: 10.60.0.0/16, blackhole: true}]
     acls: {edge: [{seq: 10, match: {dst: 10.99.0.0/16}, action: drop}, {seq: 20, match: {protocol: tcp}, police: {rate: 1Mbps, burst: 64KiB}}]}
-`
+`, below("a"), below("b"), below("c"))
+}
+
+// viewsFrame is one of what comes to that switch: pauses, a neighbour's answer, telemetry, and
+// frames to all places.
+func viewsFrame(rng *rand.Rand, k int) []byte {
+	self, host := wire.MAC{2, 0xaa, 0, 0, 0, 1}, func() wire.MAC { return wire.MAC{2, 0, 0, 0, 0, byte(rng.IntN(6))} }
+	ip := wt.IPv4("10.0.0.1", []string{"10.0.0.2", "10.99.1.1", "10.50.3.3", "10.60.0.1"}[rng.IntN(4)], wt.TOS([]uint8{0, 26<<2 | wire.ECT0, 48 << 2}[rng.IntN(3)]), wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = uint16(k) }))
+	switch rng.IntN(12) {
+	case 0:
+		return wt.PFC(host(), 1<<3, uint16(rng.IntN(2)*60000))
+	case 1:
+		return wt.Frame(wt.Eth(self, wire.MAC{2, 0, 0, 0, 1, 7}), wt.ARP(wire.ARPFields{Op: wire.ARPReply, SenderMAC: wire.MAC{2, 0, 0, 0, 1, 7}, SenderIP: wt.Addr4("10.1.0.7"), TargetMAC: self, TargetIP: wt.Addr4("10.1.0.1")}))
+	case 2, 3:
+		return wt.Frame(wt.Eth(self, host()), ip, wt.UDP(5, 6), wt.Zeros(600))
+	case 6: // telemetry of HPCC
+		b := make([]byte, wire.HPCCLen+wire.BTHLen+500)
+		b[wire.HPCCLen] = wire.RCSendOnly
+		return wt.Frame(wt.Eth(host(), host()), ip, wt.UDP(40009, wire.HPCCPort), wt.Payload(b))
+	case 4, 5:
+		return wt.Frame(wt.Eth(host(), host()), ip, wt.TCP(wire.TCPFields{SrcPort: 5, DstPort: 6, Seq: uint32(k)}), wt.Zeros(1000))
+	}
+	return wt.Frame(wt.Eth(host(), host()), ip, wt.UDP(5, 6), wt.Zeros(1200))
+}
+
+// Whatever can be listed of a switch at an instant, its replay lists at that instant, while
+// frames wait, ports are paused, tables fill and routes change.
+func TestViewsOfAReplay(t *testing.T) {
+	doc := viewsDocument(func(port string) string { return "interface: " + port })
 	h := replay.Header{Build: "test", Kind: "switch", Name: "s", Document: doc, Chunk: 2048, Chunks: 2000, Headroom: frame.DefaultHeadroom, Start: 1, Monotonic: 123_456_789_000}
 	for i, name := range []string{"a", "b", "c"} {
 		h.Ports = append(h.Ports, replay.Port{Name: name, Number: i})
@@ -97,25 +125,6 @@ switches:
 		}
 		rec.Command(now, cmd)
 	}
-	some := func(k int) []byte {
-		self, host := wire.MAC{2, 0xaa, 0, 0, 0, 1}, func() wire.MAC { return wire.MAC{2, 0, 0, 0, 0, byte(rng.IntN(6))} }
-		ip := wt.IPv4("10.0.0.1", []string{"10.0.0.2", "10.99.1.1", "10.50.3.3", "10.60.0.1"}[rng.IntN(4)], wt.TOS([]uint8{0, 26<<2 | wire.ECT0, 48 << 2}[rng.IntN(3)]), wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = uint16(k) }))
-		switch rng.IntN(12) {
-		case 0:
-			return wt.PFC(host(), 1<<3, uint16(rng.IntN(2)*60000))
-		case 1:
-			return wt.Frame(wt.Eth(self, wire.MAC{2, 0, 0, 0, 1, 7}), wt.ARP(wire.ARPFields{Op: wire.ARPReply, SenderMAC: wire.MAC{2, 0, 0, 0, 1, 7}, SenderIP: wt.Addr4("10.1.0.7"), TargetMAC: self, TargetIP: wt.Addr4("10.1.0.1")}))
-		case 2, 3:
-			return wt.Frame(wt.Eth(self, host()), ip, wt.UDP(5, 6), wt.Zeros(600))
-		case 6: // telemetry of HPCC
-			b := make([]byte, wire.HPCCLen+wire.BTHLen+500)
-			b[wire.HPCCLen] = wire.RCSendOnly
-			return wt.Frame(wt.Eth(host(), host()), ip, wt.UDP(40009, wire.HPCCPort), wt.Payload(b))
-		case 4, 5:
-			return wt.Frame(wt.Eth(host(), host()), ip, wt.TCP(wire.TCPFields{SrcPort: 5, DstPort: 6, Seq: uint32(k)}), wt.Zeros(1000))
-		}
-		return wt.Frame(wt.Eth(host(), host()), ip, wt.UDP(5, 6), wt.Zeros(1200))
-	}
 	type instant struct {
 		at  frame.Time
 		all map[string]proto.Message
@@ -126,7 +135,7 @@ switches:
 		for port := range uint16(3) {
 			var v []frame.Ref
 			for range rng.IntN(6) {
-				if f := pool.New(some(i)); f != frame.Nil {
+				if f := pool.New(viewsFrame(rng, i)); f != frame.Nil {
 					v = append(v, f)
 				}
 			}

@@ -76,9 +76,10 @@ type Port struct {
 	Number   uint16
 	Config   *vswitch.PortConfig
 	Counts   vswitch.PortCounts
-	Learned  int    // addresses of the forwarding database
-	Rejected uint64 // addresses that were not learned
-	LinkUp   bool   // enabled, and there is a link
+	Learned  int        // addresses of the forwarding database
+	Rejected uint64     // addresses that were not learned
+	LinkUp   bool       // enabled, and there is a link
+	At       frame.Time // when the queues were read
 	Queues   [scheduler.NumQueues]scheduler.QueueStats
 	Sojourn  [scheduler.NumQueues]histogram.Buckets
 	// Order and Admission name how queues are served; Inversions is nil where
@@ -244,7 +245,7 @@ func (p *Port) read(now frame.Time, n *vswitch.Node) {
 	if !n.Owns(p.Number) {
 		return
 	}
-	p.LinkUp, p.DisabledBy = n.LinkUp(p.Number), n.DisabledBy(p.Number)
+	p.At, p.LinkUp, p.DisabledBy = now, n.LinkUp(p.Number), n.DisabledBy(p.Number)
 	sched := n.Scheduler(p.Number)
 	for q := range p.Queues {
 		p.Queues[q] = sched.Stats(now, q, false)

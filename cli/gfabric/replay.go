@@ -241,6 +241,18 @@ func ending(name string, why error) (cut string, err error) {
 	return "", fmt.Errorf("%s: %w", name, why)
 }
 
+// sameness says what the hashes of a replay that came to its end say of it: one that is not what was
+// recorded ends with an error.
+func sameness(frames, sums uint64) string {
+	switch {
+	case frames == 0:
+		return "nothing to compare: no frame was sent"
+	case sums == 0:
+		return "nothing to compare: the record has no hash of what was sent up to here"
+	}
+	return "identical"
+}
+
 // verdict says how far a replay came, and that it was what was recorded.
 func (r *replayed) verdict(w io.Writer, began time.Time, cut string) {
 	p, h := r.p, r.p.Header
@@ -249,8 +261,8 @@ func (r *replayed) verdict(w io.Writer, began time.Time, cut string) {
 	if n := p.Failed(); n > 0 {
 		failed = fmt.Sprintf(" %d allocations failed,", n)
 	}
-	fmt.Fprintf(w, "replayed %v of %s in %v: %d calls, %d frames sent,%s %d hashes compared: identical%s\n",
-		(p.Now() - h.Start).Duration().Round(time.Microsecond), h.Name, time.Since(began).Round(time.Millisecond), p.Steps(), frames, failed, sums, cut)
+	fmt.Fprintf(w, "replayed %v of %s in %v: %d calls, %d frames sent,%s %d hashes compared: %s%s\n",
+		(p.Now() - h.Start).Duration().Round(time.Microsecond), h.Name, time.Since(began).Round(time.Millisecond), p.Steps(), frames, failed, sums, sameness(frames, sums), cut)
 	if c := h.Clock; c != nil {
 		fmt.Fprintf(w, "when it began, its clock was %v ahead of the machine's, within %v of root %016x\n", time.Duration(c.Zero-h.Epoch), time.Duration(c.Eps), c.Root)
 	}
@@ -321,6 +333,9 @@ func (r *replayed) play(ctx context.Context, end frame.Time) error {
 		}
 		if end != frame.Never {
 			next, err := r.p.Peek()
+			if err == nil && next > end {
+				r.reached = end
+			}
 			if err != nil || next > end {
 				return err
 			}
@@ -340,7 +355,7 @@ func (r *replayed) play(ctx context.Context, end frame.Time) error {
 
 // show runs a verb of gswitch or ghost against the switch or host as it is now.
 func (r *replayed) show(ctx context.Context, words []string, stdout, stderr io.Writer) error {
-	handler, err := r.sw.Handler(r.p.Header, r.p.Now())
+	handler, err := r.sw.Handler(r.p.Header, r.now())
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package gfabric
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -150,6 +152,54 @@ func TestReplayUntil(t *testing.T) {
 		if _, err := replayOf(t, record, "--until", c[0]); err == nil || !strings.Contains(err.Error(), c[1]) {
 			t.Errorf("--until %s: %v", c[0], err)
 		}
+	}
+}
+
+// A replay of which no hash could be compared does not say that it is identical.
+func TestNothingToCompare(t *testing.T) {
+	record, _, _ := recordedSwitch(t)
+	b, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(t.TempDir(), "cut.grec")
+	if err := os.WriteFile(cut, b[:bytes.Index(b, []byte("GSEG"))+9], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{record}, `[1-9]\d* frames sent, [1-9]\d* hashes compared: identical\n$`},
+		{[]string{record, "--at", "0s"}, ` 0 frames sent, \d+ hashes compared: nothing to compare: no frame was sent\n$`},
+		{[]string{record, "--until", "sent >= 20"}, `(0 hashes compared: nothing to compare: the record has no hash of what was sent up to here|[1-9]\d* hashes compared: identical)\n$`},
+		{[]string{cut}, ` 0 hashes compared: nothing to compare: no frame was sent; the record is cut off here: it was not ended\n$`},
+	} {
+		if said, err := replayOf(t, c.args...); err != nil || !regexp.MustCompile(c.want).MatchString(said) {
+			t.Errorf("%v: %v: %s", c.args[1:], err, said)
+		}
+	}
+	if said := sameness(20, 0); !strings.Contains(said, "no hash of what was sent") {
+		t.Errorf("frames without a hash: %s", said)
+	}
+}
+
+// What is shown is the switch at the instant of --at, and not at the last call before it.
+func TestReplayAtAnInstant(t *testing.T) {
+	record, _, _ := recordedSwitch(t)
+	at := func(t1 string) (now int64) {
+		said, err := replayOf(t, record, "--at", t1, "--", "gswitch", "show", "pauses", "--json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v struct{ Now int64 }
+		if err := json.Unmarshal([]byte(said[strings.Index(said, "\n")+1:]), &v); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		return v.Now
+	}
+	if a, b := at("50ms"), at("50.000003ms"); b-a != 3 {
+		t.Errorf("3 ns later it is %v ns later", b-a)
 	}
 }
 

@@ -192,7 +192,9 @@ func (x *network) play(ctx context.Context, end frame.Time, until *condition) er
 		}
 	}
 	for _, m := range x.nodes {
-		if m.ended != nil {
+		if m.ended == nil {
+			m.reached = frame.Time(last - m.shift)
+		} else {
 			if _, err := ending(m.file, m.ended); err != nil {
 				return err
 			}

@@ -193,7 +193,7 @@ func (s *recordSite) Serve(at time.Duration, node string, w http.ResponseWriter,
 		err = fmt.Errorf("the record is of %s, not of %s", s.r.p.Header.Name, node)
 	} else if err == nil {
 		var api http.Handler
-		if api, err = s.r.sw.Handler(s.r.p.Header, s.r.p.Now()); err == nil {
+		if api, err = s.r.sw.Handler(s.r.p.Header, s.r.now()); err == nil {
 			api.ServeHTTP(w, r)
 		}
 	}

@@ -245,7 +245,13 @@ type replayed struct {
 	sight
 	p  *replay.Player
 	sw replayable
+
+	reached frame.Time // at which a replay ended before the next call
 }
+
+// now is the instant at which a node is as it is: that of the last call, or a later one at which
+// the replay ended.
+func (r *replayed) now() frame.Time { return max(r.p.Now(), r.reached) }
 
 // newReplayed looks at the replay of a node.
 func newReplayed(l *lookout, p *replay.Player) *replayed {

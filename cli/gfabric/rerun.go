@@ -55,8 +55,8 @@ func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader,
 		cut = "; " + x.Cut.Error()
 	}
 	frames, sums := x.Player.Sent()
-	fmt.Fprintf(stderr, "replayed %v of %s in %v: %d calls, %d frames sent, %d hashes compared: identical%s\n", at.Round(time.Microsecond), in.Header.Name,
-		time.Since(began).Round(time.Millisecond), x.Player.Steps(), frames, sums, cut)
+	fmt.Fprintf(stderr, "replayed %v of %s in %v: %d calls, %d frames sent, %d hashes compared: %s%s\n", at.Round(time.Microsecond), in.Header.Name,
+		time.Since(began).Round(time.Millisecond), x.Player.Steps(), frames, sums, sameness(frames, sums), cut)
 	if until != nil {
 		fmt.Fprintf(stderr, "%s comes at %v, at %s\n", f.until, at, look.sights[look.at].name)
 	}

@@ -122,7 +122,7 @@ func TestReplayOfAWholeRun(t *testing.T) {
 			}
 		}
 		said, err := replayOf(t, record, "--until", "retransmissions > 0")
-		if err != nil || !strings.Contains(said, "retransmissions > 0 comes at ") || !strings.Contains(said, "identical") {
+		if err != nil || !strings.Contains(said, "retransmissions > 0 comes at ") || !strings.Contains(said, " hashes compared: ") {
 			t.Errorf("%v: %s", err, said)
 		}
 		for _, c := range [][]string{
