@@ -298,12 +298,21 @@ func TestXDPOptionalPortAppears(t *testing.T) {
 // What a veth needs is done and said.
 func TestXDPPreparesVeth(t *testing.T) {
 	l := newLab(t, 1, 1)
+	l.in(t, l.dut, func() error {
+		et, err := OpenEthtool()
+		if err != nil {
+			return err
+		}
+		defer et.Close()
+		return et.Change("d0", map[string]bool{"rx-gro": true})
+	})
 	e := mustEngine(t, Config{})
 	n := &tester{pool: e.Worker(0).Pool()}
 	mustNode(t, e, 0, n)
 	mustPort(t, e, 0, n, 0, PortSpec{Interface: "d0", NetNS: l.dut})
 	p := state(e, 0)
-	for _, want := range []string{"qdisc pfifo", "tx-checksum-ip-generic off", "tx-vlan-hw-insert off", "promiscuous on", "link set up"} {
+	// Frames that were merged would be counted, sampled and copied as one.
+	for _, want := range []string{"qdisc pfifo", "tx-checksum-ip-generic off", "tx-generic-segmentation off", "rx-gro off", "tx-vlan-hw-insert off", "promiscuous on", "link set up"} {
 		if !slices.Contains(p.Setup, want) {
 			t.Errorf("setup %q lacks %q", p.Setup, want)
 		}
@@ -321,7 +330,7 @@ func TestXDPPreparesVeth(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, name := range offloadsOff {
+		for _, name := range append([]string{"rx-gro", "tx-tcp-segmentation", "tx-generic-segmentation", "tx-udp-segmentation"}, offloadsOff...) {
 			if f[name] {
 				t.Errorf("%s is still on", name)
 			}

@@ -328,13 +328,18 @@ func TestAnalyzers(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 9))
 	load := make([]int, 8)
 	for range 100_000 {
-		ip := wt.IPv4(netip.AddrFrom4([4]byte{10, byte(r.Uint32()), byte(r.Uint32()), 1}).String(), netip.AddrFrom4([4]byte{10, byte(r.Uint32()), byte(r.Uint32()), 2}).String())
+		src, dst := netip.AddrFrom4([4]byte{10, byte(r.Uint32()), byte(r.Uint32()), 1}).String(), netip.AddrFrom4([4]byte{10, byte(r.Uint32()), byte(r.Uint32()), 2}).String()
+		ip := wt.IPv4(src, dst)
 		udp := wt.UDP(uint16(r.Uint32()), 4791)
 		plain := &Copied{Switch: addr(0), Original: wt.Frame(eth, ip, udp)}
 		tunnelled := &Copied{Switch: addr(1), Original: wt.Frame(wt.Eth(wt.MAC(9), wt.MAC(8)), wt.IPv4("192.168.0.1", "192.168.0.2"), ip, udp)}
 		a := s.Of(plain)
 		if b := s.Of(tunnelled); a != b {
 			t.Fatalf("plain at %d, in a tunnel at %d", a, b)
+		}
+		next := &Copied{Switch: addr(0), Original: wt.Frame(eth, wt.IPv4(src, dst, wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = uint16(r.Uint32()) })), udp)}
+		if b := s.Of(next); b != a {
+			t.Fatalf("a packet of a flow at %d, another one at %d", a, b)
 		}
 		if b := turned[other.Of(plain)]; b != all[a] {
 			t.Fatalf("at %v, with the list turned at %v", all[a], b)

@@ -175,6 +175,36 @@ func TestPausesAndDrops(t *testing.T) {
 	}
 }
 
+// A pause that the switch itself sends is copied when a session says so, with the port that
+// it leaves by.
+func TestOwnPauses(t *testing.T) {
+	for _, own := range []string{"false", "true"} {
+		cfg := router(t, "")
+		cfg.PFC.Mode, cfg.PFC.Classes = pfc.PFC, 1<<3
+		cfg.Buffer.Size, cfg.Buffer.XOFF, cfg.Buffer.Headroom, cfg.Buffer.AllowLoss = 1<<20, 3000, 1<<16, true
+		cfg.Ports[0].Trust = vswitch.TrustDSCP
+		cfg.Options = cfg.Options.With(Name, options(t, cfg, "sessions: [{name: e, to: 10.0.2.9, everflow: {sample: 0}, own_pauses: "+own+"}]"))
+		r := st.New(t, cfg)
+		for range 4 { // nothing leaves by port 1 meanwhile
+			r.In(0, wt.Frame(eth, wt.IPv4("10.0.0.1", "10.0.1.2", wt.TOS(3<<5)), wt.UDP(1, 2), wt.Zeros(1000)))
+		}
+		pauses := r.Out(0)
+		if len(pauses) != 1 || !isMACControl(pauses[0]) {
+			t.Fatalf("%d frames for who sent: %x", len(pauses), pauses)
+		}
+		copies := r.Out(2)
+		if own == "false" && len(copies) == 0 {
+			continue
+		}
+		if own == "false" || len(copies) != 1 {
+			t.Fatalf("own_pauses %s: %d copies", own, len(copies))
+		}
+		if c, ok := mirror.Unwrap(copies[0]); !ok || !bytes.Equal(c.Original, pauses[0]) || !c.Info.Egress || c.Info.Port != 0 {
+			t.Errorf("%+v of %x", c, pauses[0])
+		}
+	}
+}
+
 // Pauses are not copied as they are: whoever gets such a copy would pause.
 func TestNoBarePauses(t *testing.T) {
 	cfg := router(t, "sessions: [{name: span, port: c, one_in: 1, everflow: {}}]")

@@ -220,3 +220,39 @@ func TestCollectorWaits(t *testing.T) {
 		t.Errorf("%d late, %d strange, %+v", c.Late, c.Unknown, v)
 	}
 }
+
+// Workers of a switch report by themselves: a flow that comes to two of them, as one that loops
+// does, counts in both tables, which XOR would have it cancel in one. Nothing is known of the
+// switch before all of its workers have reported.
+func TestWorkersReportByThemselves(t *testing.T) {
+	for _, all := range []bool{true, false} {
+		c := NewCollector([]Node{{ID: 1, Shards: 2}}, 5*frame.Millisecond)
+		first := report(40, Fixed(64, Alone, 1), 1, 1)
+		second := report(50, Fixed(64, Alone, 2), 1, 1)
+		second.Shard = 1
+		c.Add(first)
+		if all {
+			c.Add(second)
+		}
+		w := &c.Flush()[0].Switches[0]
+		if w.Known != all {
+			t.Errorf("known %t with all reports %t", w.Known, all)
+		}
+		if !all {
+			continue
+		}
+		seen := map[Key]int{}
+		for _, r := range w.Records {
+			seen[r.Key]++
+		}
+		twice := 0
+		for _, n := range seen {
+			if n == 2 {
+				twice++
+			}
+		}
+		if found, right, garbage := w.Compare(); len(seen) != 50 || twice != 40 || found != 50 || right != 50 || garbage != 0 {
+			t.Errorf("%d flows, %d at both; %d found, %d right, %d never there", len(seen), twice, found, right, garbage)
+		}
+	}
+}

@@ -30,6 +30,9 @@ func OfFrame(b []byte, m *frame.Meta) (s Signature, ok bool) {
 	}
 	switch at := int(m.L4Inner); {
 	case at == 0:
+		if m.Flags&frame.HasIPv4 != 0 { // fragments of a packet have one identification, and no ports
+			s.Extra = uint32(be.Uint16(b[m.L3+6:])&wire.IPv4OffsetMask) << StampBits
+		}
 	case m.Flags&(frame.HasRoCE|frame.HasINT) == frame.HasRoCE && len(b) >= at+20:
 		// The low half of the PSN (IBTA 9.2). Telemetry before the transport header
 		// grows on the way.

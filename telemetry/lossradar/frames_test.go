@@ -54,3 +54,24 @@ func TestSequencesDistinguishPackets(t *testing.T) {
 		}
 	}
 }
+
+// Fragments of a packet differ by their offset: two that a link loses are two.
+func TestFragmentsDiffer(t *testing.T) {
+	a := frame.MustArena(1, 2048, frame.DefaultHeadroom)
+	seen := map[Signature]uint16{}
+	for at := range uint16(4) {
+		offset := at * 10 // in units of 8 bytes
+		a.SetBytes(0, wt.Frame(wt.Eth(wt.MAC(1), wt.MAC(2)), wt.IPv4("10.0.0.1", "10.0.0.2", wt.IPv4With(func(f *wire.IPv4Fields) {
+			f.ID, f.Proto, f.FlagsOffset = 77, wire.ProtoUDP, offset
+			if at < 3 {
+				f.FlagsOffset |= wire.IPv4MoreFragments
+			}
+		})), wt.Zeros(80)))
+		wire.NewParser(wire.NewHasher(1, false)).Parse(a, []frame.Ref{0})
+		s, ok := OfFrame(a.Bytes(0), a.Meta(0))
+		if before, is := seen[s]; !ok || is || s.Fields().Sequence != offset {
+			t.Errorf("the fragment at %d: %+v, %t; before it %d", offset, s.Fields(), ok, before)
+		}
+		seen[s] = offset
+	}
+}

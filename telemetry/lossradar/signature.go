@@ -21,7 +21,7 @@ type Fields struct {
 	SYN              bool   // a SYN or SYN-ACK of TCP
 	Expires          bool   // the time to live is used up behind this hop, see ExpiresAt
 	Stamp            uint16 // instant at the upstream meter within its batch, in units of 1/2^14 of the batch
-	Sequence         uint16 // low bits of TCP's sequence number or of the PSN, where the identification does not count
+	Sequence         uint16 // low bits of TCP's sequence number or of the PSN, where the identification does not count; of a fragment its offset
 }
 
 const (

@@ -127,6 +127,31 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
+// The fragments of a packet are of one flow, which has no ports: later ones say none, and
+// neither does the first one count for them. What came whole is of its own flow.
+func TestFragments(t *testing.T) {
+	r := begin(t, with(st.Star(), options("both", 100)))
+	fragment := func(flags uint16, data ...wt.Layer) []byte {
+		return wt.Frame(append([]wt.Layer{wt.Eth(st.HostMAC(2), st.HostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2", wt.IPv4With(func(f *wire.IPv4Fields) {
+			f.ID, f.Proto, f.FlagsOffset = 77, wire.ProtoUDP, flags
+		}))}, data...)...)
+	}
+	pass(r, fragment(wire.IPv4MoreFragments, wt.UDP(7, 2000), wt.Zeros(72)), fragment(wire.IPv4MoreFragments|10, wt.Zeros(80)), fragment(20, wt.Zeros(80)), datagram(7))
+	r.Advance(slot)
+	v := reports(t, r)[0]
+	got := map[string]uint32{}
+	for i := range v.Exact.Len() {
+		e := v.Exact.At(i)
+		got[e.String()] = e.Packets
+	}
+	if got["10.0.0.1:0 > 10.0.0.2:0 protocol 17"] != 3 || got["10.0.0.1:7 > 10.0.0.2:2000 protocol 17"] != 1 || len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+	if table := v.Image.Single(); !table.Done() || len(table.Records) != 2 {
+		t.Errorf("%d flows are decoded", len(table.Records))
+	}
+}
+
 // A host that sends ever new flows fills the tables of its slot, for others, too: those
 // that come later are not reported by themselves then. What is not reported is counted, packets of
 // all are, no flow is made up, and the next slot is whole.

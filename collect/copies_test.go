@@ -1,0 +1,68 @@
+package collect
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"time"
+
+	"gswitch/mirror"
+	"gswitch/telemetry"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
+)
+
+// copyOf is a report of a packet's copy that a switch of a line made, as it comes without a
+// stamp, at an instant.
+func copyOf(n *Network, sw string, at time.Time, packet ...wt.Layer) telemetry.Report {
+	i, _ := n.plan.Topology.Lookup(sw)
+	s := mirror.Session{Format: mirror.GRE, Src: n.plan.Nodes[i].Loopback[0], Dst: n.plan.Nodes[i].Loopback[0]}
+	b, orig := make([]byte, 2048), wt.Frame(append([]wt.Layer{wt.Eth(wt.MAC(1), wt.MAC(2))}, packet...)...)
+	k, _ := s.Copy(b, orig, uint32(len(orig)), mirror.Info{})
+	body := framed(s.Src, b[wire.EthernetLen+wire.IPv4Len:k])
+	binary.BigEndian.PutUint64(body, uint64(at.UnixNano()))
+	return telemetry.Report{Kind: Mirrored, Body: body}
+}
+
+// Copies that are put into the stream together have come at instants of their own.
+func TestCopiesHaveTheirOwnInstants(t *testing.T) {
+	n := lineOf(t, "l3")
+	m := &message{}
+	for i, sw := range []string{"s1", "s2"} {
+		ip := wt.IPv4("10.0.0.1", "10.0.1.2", wt.IPv4With(func(f *wire.IPv4Fields) { f.ID, f.TTL = 7, uint8(64-i) }))
+		r := copyOf(n, sw, start.Add(time.Duration(i)*700*time.Microsecond), ip, wt.UDP(1, 2), wt.Zeros(50))
+		r.Sequence = uint64(i + 1)
+		m.reports = append(m.reports, r)
+	}
+	a := NewAnalysis(n)
+	a.Add(start.Add(time.Second), m)
+	a.Add(start.Add(time.Minute), &message{})
+	if got := a.Stats(); got[Stat{tracedLinks, "s1>s2"}] != 1 || got[Stat{tracedDelays, "s1>s2 1ms"}] != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
+// All copies of a packet are analysed together, whichever switches made them, before a load
+// balancer and behind it; those of different flows are spread over all lanes, from one
+// switch, too.
+func TestLanesOfCopies(t *testing.T) {
+	n := lineOf(t, "l3")
+	const flows = 3200
+	var load [Lanes]int
+	for i := range flows {
+		ip, udp := wt.IPv4("10.0.0.1", fmt.Sprintf("10.0.%d.2", i%200)), wt.UDP(uint16(i), 4791)
+		plain := copyOf(n, "s1", start, ip, udp)
+		lane := n.laneOf(nil, &plain)
+		for _, r := range []telemetry.Report{copyOf(n, "s2", start, ip, udp), copyOf(n, "s2", start, wt.IPv4("192.168.0.1", "192.168.0.2"), ip, udp)} {
+			if got := n.laneOf(nil, &r); got != lane {
+				t.Fatalf("flow %d: one copy in lane %d, another one in lane %d", i, lane, got)
+			}
+		}
+		load[lane]++
+	}
+	for lane, got := range load {
+		if got < flows/Lanes/2 || got > flows/Lanes*2 {
+			t.Errorf("lane %d has %d of %d flows", lane, got, flows)
+		}
+	}
+}
