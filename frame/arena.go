@@ -83,6 +83,13 @@ func (a *Arena) Word(r Ref, m *Meta, off uint16) uint64 {
 	return binary.LittleEndian.Uint64((*[8]byte)(a.mem[first : first+8])[:])
 }
 
+// First returns the first n bytes of r, whose Meta is m. It must have so many in its
+// first chunk: Bytes, where that is known already.
+func (a *Arena) First(r Ref, m *Meta, n uint) []byte {
+	first := uint(r)<<(a.shift&63) + uint(m.Head)
+	return a.mem[first : first+n]
+}
+
 // Addr returns the offset of r's first byte in the arena: the address that an
 // AF_XDP descriptor carries.
 func (a *Arena) Addr(r Ref) uint64 { return uint64(r)<<a.shift + uint64(a.meta[r].Head) }

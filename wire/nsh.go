@@ -49,13 +49,19 @@ func (s *Slack) Set(initial, left int64) {
 	s.SetLeft(left)
 }
 
+// The first eight bytes of a header of slack, without TTL and service index, by
+// what follows it.
+const (
+	slackIPv4 = (slackBase|nshIPv4)<<32 | SlackPath<<8
+	slackIPv6 = (slackBase|nshIPv6)<<32 | SlackPath<<8
+)
+
 // next returns the EtherType of what follows, 0 if this is no header of slack.
 func (s *Slack) next() uint16 {
-	const path = slackBase<<32 | SlackPath<<8
 	switch be.Uint64(s[0:8]) &^ (nshTTLMask<<32 | 0xff) { // whatever TTL and service index are
-	case path | nshIPv4<<32:
+	case slackIPv4:
 		return EtherTypeIPv4
-	case path | nshIPv6<<32:
+	case slackIPv6:
 		return EtherTypeIPv6
 	}
 	return 0
@@ -63,11 +69,12 @@ func (s *Slack) next() uint16 {
 
 // write makes a header of slack before what has an EtherType, IPv4 or IPv6.
 func (s *Slack) write(et uint16, initial, left int64) {
-	next := uint64(nshIPv4)
-	if et == EtherTypeIPv6 {
-		next = nshIPv6
+	const fresh = slackTTL<<32 | 0xff // service index 255: no service is in between
+	if head := s[0:8]; et == EtherTypeIPv6 {
+		be.PutUint64(head, slackIPv6|fresh)
+	} else {
+		be.PutUint64(head, slackIPv4|fresh)
 	}
-	be.PutUint64(s[0:8], (slackBase|slackTTL|next)<<32|SlackPath<<8|0xff) // service index 255: no service is in between
 	s.Set(initial, left)
 }
 
@@ -113,61 +120,86 @@ func SlackAt(m *frame.Meta, b []byte) *Slack {
 	return nil
 }
 
+// simple reports whether a parsed frame has no tag before its network header, which
+// is at l3, no tunnel behind it and no telemetry: as most.
+func simple(m *frame.Meta, l3 uint16) bool {
+	return m.L3 == l3 && m.L4 != 0 && m.L4Inner == m.L4 && m.Flags&frame.HasINT == 0
+}
+
 // PushSlack gives a parsed IP packet a slack, of which all is left, and returns
 // it. It returns nil and changes nothing where the frame is no IP packet or the
 // headroom is too small.
 func PushSlack(a *frame.Arena, r frame.Ref, initial int64) *Slack {
 	m := a.Meta(r)
-	at := int(m.L3)
-	if m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 || at > int(m.Len) || m.Head < NSHLen {
+	if m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 || m.L3 > m.Len || m.Head < NSHLen {
 		return nil
 	}
 	m.Head -= NSHLen
 	m.Len += NSHLen
 	m.Wire += NSHLen
-	shiftOffsets(m, NSHLen)
-	b := a.Bytes(r)
-	var h *Slack
-	if f := (*slackFrame)(b); at == EthernetLen { // most frames have no tag
-		*(*[EthernetLen]byte)(f[:]) = *(*[EthernetLen]byte)(f[NSHLen:])
-		be.PutUint16(f[EthernetLen-2:], EtherTypeNSH)
-		h = f.slack()
-	} else {
-		copy(b[:at], b[NSHLen:NSHLen+at])
-		be.PutUint16(b[at-2:at], EtherTypeNSH)
-		h = (*Slack)(b[at:])
+	if !simple(m, EthernetLen) {
+		return pushSlack(m, a.Bytes(r), initial)
 	}
+	f := (*slackFrame)(a.First(r, m, EthernetLen+NSHLen))
+	*(*[EthernetLen]byte)(f[:]) = *(*[EthernetLen]byte)(f[NSHLen:])
+	be.PutUint16(f[EthernetLen-2:], EtherTypeNSH)
+	f.slack().write(m.EtherType, initial, initial)
+	m.L3, m.L3Inner = EthernetLen+NSHLen, EthernetLen+NSHLen
+	m.L4 += NSHLen
+	m.L4Inner = m.L4
+	return f.slack()
+}
+
+// pushSlack is PushSlack for any frame, whose bytes b have the room before it.
+func pushSlack(m *frame.Meta, b []byte, initial int64) *Slack {
+	at := int(m.L3)
+	copy(b[:at], b[NSHLen:NSHLen+at])
+	be.PutUint16(b[at-2:at], EtherTypeNSH)
+	h := (*Slack)(b[at:])
 	h.write(m.EtherType, initial, initial)
+	shiftOffsets(m, NSHLen)
 	return h
 }
 
 // PopSlack takes the slack off a parsed frame and returns it. ok is false and
 // nothing changes where there is none.
 func PopSlack(a *frame.Arena, r frame.Ref) (initial, left int64, ok bool) {
-	m, b := a.Meta(r), a.Bytes(r)
-	if m.L3 < EthernetLen+NSHLen || len(b) < int(m.L3) {
-		return 0, 0, false
+	m := a.Meta(r)
+	if !simple(m, EthernetLen+NSHLen) || m.Len < EthernetLen+NSHLen {
+		return popSlack(a, r, m)
 	}
-	var h *Slack
-	f := (*slackFrame)(b)
-	if m.L3 == EthernetLen+NSHLen && be.Uint16(f[EthernetLen-2:]) == EtherTypeNSH {
-		h = f.slack()
-	} else if h = SlackAt(m, b); h == nil {
-		return 0, 0, false
-	}
+	f := (*slackFrame)(a.First(r, m, EthernetLen+NSHLen))
+	h := f.slack()
 	et := h.next()
-	if et == 0 {
+	if be.Uint16(f[EthernetLen-2:]) != EtherTypeNSH || et == 0 {
 		return 0, 0, false
 	}
 	initial, left = h.Initial(), h.Left()
-	if m.L3 == EthernetLen+NSHLen {
-		*(*[EthernetLen]byte)(f[NSHLen:]) = *(*[EthernetLen]byte)(f[:])
-		be.PutUint16(f[NSHLen+EthernetLen-2:], et)
-	} else {
-		at := int(m.L3)
-		copy(b[NSHLen:at], b[:at-NSHLen])
-		be.PutUint16(b[at-2:at], et)
+	*(*[EthernetLen]byte)(f[NSHLen:]) = *(*[EthernetLen]byte)(f[:])
+	be.PutUint16(f[NSHLen+EthernetLen-2:], et)
+	m.Head += NSHLen
+	m.Len -= NSHLen
+	m.Wire -= NSHLen
+	m.L3, m.L3Inner = EthernetLen, EthernetLen
+	m.L4 -= NSHLen
+	m.L4Inner = m.L4
+	return initial, left, true
+}
+
+// popSlack is PopSlack for any frame.
+func popSlack(a *frame.Arena, r frame.Ref, m *frame.Meta) (initial, left int64, ok bool) {
+	if m.L3 < EthernetLen+NSHLen {
+		return 0, 0, false
 	}
+	b := a.Bytes(r)
+	h := SlackAt(m, b)
+	if h == nil {
+		return 0, 0, false
+	}
+	initial, left = h.Initial(), h.Left()
+	at, et := int(m.L3), h.next()
+	copy(b[NSHLen:at], b[:at-NSHLen])
+	be.PutUint16(b[at-2:at], et)
 	m.Head += NSHLen
 	m.Len -= NSHLen
 	m.Wire -= NSHLen

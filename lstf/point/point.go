@@ -80,6 +80,7 @@ type points struct {
 type point struct {
 	Config
 	edge    bool
+	classes uint8 // a bitmap of those that Queues serve
 	writer  lstf.Writer
 	judge   lstf.Judge
 	judged  bool              // what leaves may be marked or dropped
@@ -117,7 +118,10 @@ func (p *points) listens(port uint16, c *vswitch.PortConfig) bool {
 		p.ports[port] = &point{}
 	}
 	x := p.ports[port]
-	x.Config, x.edge = o, c.Edge
+	x.Config, x.edge, x.classes = o, c.Edge, 0
+	for class := range uint8(8) {
+		x.classes |= o.Queues >> p.node.QueueOf(class) & 1 << class
+	}
 	x.writer.Configure(o.Policy)
 	return false
 }
@@ -138,12 +142,15 @@ func (p *points) port(_ frame.Time, port uint16, _ *vswitch.PortConfig) vswitch.
 
 // forwards gives queues the slack of packets, and writes it where they enter.
 func (p *points) forwards(_ frame.Time, v []frame.Ref) {
+	port, x := frame.NoPort, (*point)(nil)
 	for _, r := range v {
 		m := p.arena.Meta(r)
 		if m.Flags&(frame.ToLocal|frame.Own) != 0 {
 			continue
 		}
-		x := p.at(m.InPort)
+		if m.InPort != port { // most packets of a vector came by one
+			port, x = m.InPort, p.at(m.InPort)
+		}
 		if x != nil && x.edge {
 			m.Rank = x.enter(p, r, m)
 			continue
@@ -178,20 +185,12 @@ func (p *points) at(port uint16) *point {
 // enter gives a packet its slack, or polices what a host gave it, and returns what
 // it has then, of which all is left.
 func (x *point) enter(p *points, r frame.Ref, m *frame.Meta) int64 {
-	switch h := p.slack(r, m); {
-	case h == nil:
-	case x.Trusted:
-		given := min(max(h.Left(), x.Min), x.Max)
-		if given != h.Left() || given != h.Initial() {
-			x.policed++
-			h.Set(given, given)
+	if m.L3 >= wire.EthernetLen+wire.NSHLen { // most that have none: their bytes need not be looked at
+		if given, kept := x.police(p, r, m); kept {
+			return given
 		}
-		return given
-	default:
-		x.policed++
-		wire.PopSlack(p.arena, r)
 	}
-	if x.Queues>>p.node.QueueOf(m.Class)&1 == 0 || m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 {
+	if x.classes>>(m.Class&7)&1 == 0 || m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 {
 		return 0
 	}
 	slack := int64(x.Policy.Of)
@@ -203,6 +202,26 @@ func (x *point) enter(p *points, r frame.Ref, m *frame.Meta) int64 {
 		return 0
 	}
 	return slack
+}
+
+// police takes the slack off that a host gave a packet, or returns it, within its
+// limits, where the host is trusted.
+func (x *point) police(p *points, r frame.Ref, m *frame.Meta) (given int64, kept bool) {
+	h := p.slack(r, m)
+	switch {
+	case h == nil:
+		return 0, false
+	case !x.Trusted:
+		x.policed++
+		wire.PopSlack(p.arena, r)
+		return 0, false
+	}
+	given = min(max(h.Left(), x.Min), x.Max)
+	if given != h.Left() || given != h.Initial() {
+		x.policed++
+		h.Set(given, given)
+	}
+	return given, true
 }
 
 // departs charges packets what they waited here, and takes the slack off those
@@ -223,7 +242,7 @@ func (p *points) departs(port uint16, v []frame.Ref) {
 
 // exit takes the slack off packets that leave the network, and counts them.
 func (x *point) exit(a *frame.Arena, v []frame.Ref) {
-	waited := int64(0)
+	waited, wait, same := int64(0), frame.Time(0), uint64(0) // packets that waited the same are counted together
 	for _, r := range v {
 		initial, left, ok := wire.PopSlack(a, r)
 		if !ok {
@@ -235,7 +254,11 @@ func (x *point) exit(a *frame.Arena, v []frame.Ref) {
 		if x.Policy.Kind == lstf.Exit {
 			left = initial - int64(m.Depart)
 		}
-		x.used.Observe(frame.Time(used))
+		if frame.Time(used) != wait {
+			x.used.ObserveAll(wait, same)
+			wait, same = frame.Time(used), 0
+		}
+		same++
 		waited += used
 		if left < 0 {
 			x.late[0]++
@@ -247,6 +270,7 @@ func (x *point) exit(a *frame.Arena, v []frame.Ref) {
 			x.leave(a, r, m, frame.Time(used))
 		}
 	}
+	x.used.ObserveAll(wait, same)
 	x.waited += waited
 }
 

@@ -206,6 +206,24 @@ func TestHostsArePoliced(t *testing.T) {
 	}
 }
 
+// Which classes get slack follows the queues to which a new configuration takes them.
+func TestClassesFollowTheirQueues(t *testing.T) {
+	o := constant(100)
+	o.Queues = 1 << 5
+	cfg := config(o, 0)
+	r := st.New(t, cfg)
+	for _, queue := range []uint8{0, 5, 0} {
+		c := *cfg
+		c.Class.Queue[0] = queue
+		r.Apply(&c)
+		r.Now += 20 * frame.Microsecond
+		r.In(0, datagram(1))
+		if _, h := view(t, r.One(1)); (h != nil) != (queue == 5) {
+			t.Errorf("by queue %d it leaves with slack %x", queue, h)
+		}
+	}
+}
+
 // A packet that waited long enough on all of its way is marked or dropped where it
 // leaves, though its last queue is empty.
 func TestEdgeJudges(t *testing.T) {
