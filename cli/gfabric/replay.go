@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -122,8 +123,8 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 			end = min(end, frame.Time(t))
 		}
 	}
-	if len(words) > 0 && words[0] != "gswitch" && words[0] != "ghost" {
-		return usagef("behind -- stands a verb of gswitch or ghost, as in -- gswitch show queues; %s is another program", words[0])
+	if err := shows(words); err != nil {
+		return err
 	}
 	var until *condition
 	if f.until != "" {
@@ -193,6 +194,7 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 	if err := errors.Join(err, l.close()); err != nil {
 		return err
 	}
+	l.untraced(stderr)
 	if until != nil && !r.stopped {
 		return fmt.Errorf("%s: %s did not come up to the end, %v", name, f.until, (p.Now() - h.Start).Duration())
 	}
@@ -201,6 +203,35 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 		return nil
 	}
 	return r.show(ctx, words, stdout, stderr)
+}
+
+// shows refuses what stands behind -- unless it is a verb that shows something.
+func shows(words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	if words[0] != "gswitch" && words[0] != "ghost" {
+		return usagef("behind -- stands a verb of gswitch or ghost, as in -- gswitch show queues; %s is another program", words[0])
+	}
+	verb, _, err := commandsOf(words[0]).Find(words[1:])
+	if err != nil {
+		return usagef("behind --: %s", err)
+	}
+	for c := verb; c != nil; c = c.Parent() {
+		if c.Name() == "show" {
+			return nil
+		}
+	}
+	return usagef("behind -- stands a verb that shows something, as in -- %s show %s; %q does something else, and a replay is no daemon", words[0],
+		map[string]string{"gswitch": "queues", "ghost": "flows"}[words[0]], strings.Join(words, " "))
+}
+
+// commandsOf is the command line of gswitch or ghost.
+func commandsOf(name string) *cobra.Command {
+	if name == "ghost" {
+		return ghost.Command(version)
+	}
+	return gswitch.Command(version)
 }
 
 // other reports whether a node is replayed with another configuration.
@@ -377,10 +408,7 @@ func shown(ctx context.Context, handler http.Handler, words []string, stdout, st
 	serving, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() { served <- control.Serve(serving, handler, []net.Listener{l}, new(control.Clients)) }()
-	c := gswitch.Command(version)
-	if words[0] == "ghost" {
-		c = ghost.Command(version)
-	}
+	c := commandsOf(words[0])
 	c.SetArgs(slices.Concat([]string{"--socket", socket}, words[1:]))
 	c.SetOut(stdout)
 	c.SetErr(stderr)

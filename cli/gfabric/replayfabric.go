@@ -90,11 +90,20 @@ func (f *replayFlags) several(ctx context.Context, names []string, until *condit
 	if until != nil && until.node != "" && !slices.ContainsFunc(x.nodes, func(m *member) bool { return m.name == until.node }) {
 		return usagef("--until %s: there is no record of %s", f.until, until.node)
 	}
+	if err := x.chosen(f.node); err != nil {
+		return err
+	}
+	if len(words) > 0 && (until == nil || f.node != "") {
+		if _, err := x.shown(f.node, words[0]); err != nil { // before it is replayed
+			return err
+		}
+	}
 	began := time.Now()
 	err = errors.Join(x.play(ctx, end, until), l.close())
 	if err != nil {
 		return err
 	}
+	l.untraced(stderr)
 	if until != nil && x.came == nil {
 		return fmt.Errorf("%s: %s did not come up to the end", filepath.Dir(names[0]), f.until)
 	}
@@ -113,6 +122,17 @@ func (f *replayFlags) several(ctx context.Context, names []string, until *condit
 		return err
 	}
 	return m.show(ctx, words, stdout, stderr)
+}
+
+// chosen refuses a node that is none of them.
+func (x *network) chosen(name string) error {
+	var names []string
+	for _, m := range x.nodes {
+		if names = append(names, m.name); name == "" || name == m.name {
+			return nil
+		}
+	}
+	return usagef("--node %s: the records are of %s", name, strings.Join(names, ", "))
 }
 
 // open opens the records, and finds out what is earliest.

@@ -24,6 +24,7 @@ type lookout struct {
 
 	parser *wire.Parser    // nil without --trace
 	flow   netip.AddrPort  // of --trace; port 0: any
+	lines  int             // of --trace
 	file   *wholefile.File // of --pcap
 	pcap   *capture.Writer
 	ifaces map[string]uint32
@@ -72,6 +73,18 @@ func (l *lookout) close() error {
 		return closed
 	}
 	return err
+}
+
+// untraced says so where --trace found no frame.
+func (l *lookout) untraced(w io.Writer) {
+	if l.parser == nil || l.lines > 0 {
+		return
+	}
+	when := ""
+	if l.flags.from > 0 || l.flags.at >= 0 || l.flags.to >= 0 {
+		when = ", in that time"
+	}
+	fmt.Fprintf(w, "--trace %s: no frame from or to it came, left or was dropped%s\n", l.flags.trace, when)
 }
 
 // sight is a node that is looked at.
@@ -179,6 +192,7 @@ type life struct {
 
 // line says what happened to a frame that was parsed.
 func (s *sight) line(now frame.Time, ref frame.Ref, l life) {
+	s.lines++
 	m, b := s.arena.Meta(ref), s.arena.Bytes(ref)
 	src, dst := addressesOf(s.arena, ref)
 	l.Node, l.From, l.To, l.Bytes = s.name, src.String(), dst.String(), m.Wire

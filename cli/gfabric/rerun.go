@@ -33,7 +33,7 @@ func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader,
 	if err != nil {
 		return err
 	}
-	look := &runLookout{lookout: l}
+	look := &runLookout{lookout: l, words: words}
 	x := runner.Replay{Instants: []frame.Time{end}, Built: look.watch}
 	if end != frame.Never {
 		x.At = func(*vnet.Network, frame.Time) error { return nil }
@@ -46,6 +46,7 @@ func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader,
 	if err != nil && !errors.Is(err, errUntil) && !errors.Is(err, replay.ErrCut) {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	l.untraced(stderr)
 	at := x.Player.Now().Duration()
 	if until != nil && look.at < 0 {
 		return fmt.Errorf("%s: %s did not come up to the end, %v", name, f.until, at)
@@ -77,6 +78,7 @@ func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader,
 // runLookout is what is looked at in all nodes of a run.
 type runLookout struct {
 	*lookout
+	words  []string // verb that shows a node
 	n      *vnet.Network
 	sights []*sight // by the numbers of the engine
 	of     []int    // switch or host by the same number: as in n.Switches, or -1 - as in n.Hosts
@@ -88,6 +90,9 @@ type runLookout struct {
 // watch looks at a network from its first step on.
 func (l *runLookout) watch(n *vnet.Network, p *replay.NetworkPlayer) error {
 	l.n, l.at, l.wide = n, -1, 16
+	if err := l.chosen(); err != nil {
+		return err
+	}
 	count := len(n.Topology.Nodes)
 	l.sights, l.of, l.values = make([]*sight, count), make([]int, count), make([]float64, count)
 	for node := range n.Topology.Nodes {
@@ -125,6 +130,21 @@ func (l *runLookout) watch(n *vnet.Network, p *replay.NetworkPlayer) error {
 	}
 	p.Stepped = l.stepped
 	return nil
+}
+
+// chosen refuses, before anything is replayed, a node that the run does not have, and one that the
+// verb cannot show.
+func (l *runLookout) chosen() error {
+	node := l.flags.node
+	if len(l.words) > 0 && (node != "" || l.until == nil) {
+		_, err := chosenNode(l.n, node, l.words[0])
+		return err
+	}
+	if node == "" {
+		return nil
+	}
+	_, err := chosenNode(l.n, node, "")
+	return err
 }
 
 // value is that of a node.

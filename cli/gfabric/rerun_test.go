@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"gswitch/capture"
+	"gswitch/control/cli"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
 )
@@ -132,6 +133,33 @@ func TestReplayOfAWholeRun(t *testing.T) {
 			if said, err := replayOf(t, append([]string{record}, c...)...); err == nil {
 				t.Errorf("%v: %s", c, said)
 			}
+		}
+	})
+	t.Run("refused", func(t *testing.T) {
+		for _, c := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"--node", "s9", "--at", "1us", "--", "gswitch", "show", "drops"}, `--node: the run has no switch "s9", it has s1, s2`},
+			{[]string{"--node", "s9", "--trace", "10.0.0.1"}, `--node: the run has no switch or host "s9", it has s1, s2, h1, h2, h3, h4, h5`},
+			{[]string{"--node", "h1", "--", "gswitch", "show", "drops"}, "h1 has no verbs of gswitch; those of the run that have are s1, s2"},
+			{[]string{"--", "gswitch", "show", "drops"}, "which switch is to be shown? Choose it with --node: s1, s2"},
+			{[]string{"--node", "s9", "--set", "switch.buffer.size=1MB"}, `the run has no switch or host "s9", it has s1, s2, and h1, h2`},
+			{[]string{"--node", "s1", "--", "gswitch", "run", "-c", "none.yaml"}, `a verb that shows something, as in -- gswitch show queues; "gswitch run -c none.yaml" does something else`},
+			{[]string{"--node", "h1", "--", "ghost", "perf"}, "as in -- ghost show flows"},
+			{[]string{"--node", "h1", "--", "ghost", "shou"}, "unknown command"},
+		} {
+			said, err := replayOf(t, append([]string{record}, c.args...)...)
+			if err == nil || cli.ExitCode(err) != exitUsage && !strings.Contains(c.want, "and h1") || !strings.Contains(err.Error(), c.want) || strings.Contains(said, "replayed ") {
+				t.Errorf("%v: %v: %s", c.args, err, said)
+			}
+		}
+		said, err := replayOf(t, record, "--trace", "10.9.9.9:5", "--to", "20us")
+		if err != nil || !strings.Contains(said, "--trace 10.9.9.9:5: no frame from or to it came, left or was dropped, in that time\n") {
+			t.Errorf("%v: %s", err, said)
+		}
+		if said, err = replayOf(t, record, "--trace", "10.0.0.1", "--to", "20us"); err != nil || strings.Contains(said, "no frame") {
+			t.Errorf("%v: %s", err, said)
 		}
 	})
 	t.Run("hosts", func(t *testing.T) {
@@ -379,6 +407,24 @@ func TestHostOfARunWithStreams(t *testing.T) {
 	}
 }
 
+// A host is replayed with another congestion control, which gets none of the options of the one that
+// it had.
+func TestHostWithAnotherControl(t *testing.T) {
+	record, _ := recordedRun(t, strings.Replace(crowd, "hosts: {", "hosts: {cc: hpcc, params: {maxStage: 5}, ", 1))
+	said, err := replayOf(t, record, "--node", "h2", "--set", "hosts.cc=hpcc")
+	if err != nil || !strings.Contains(said, "nothing would have been different") {
+		t.Errorf("its own: %v: %s", err, said)
+	}
+	said, err = replayOf(t, record, "--node", "h2", "--set", "hosts.cc=dcqcn", "--json")
+	var d difference
+	if err := errors.Join(err, json.Unmarshal([]byte(said), &d)); err != nil || d.First < 0 || len(d.Rows) == 0 {
+		t.Errorf("another: %v: %s", err, said)
+	}
+	if said, err = replayOf(t, record, "--node", "h2", "--set", "hosts.cc=dcqcn", "--set", "hosts.params.maxStage=5"); err == nil || !strings.Contains(err.Error(), `hosts.params: dcqcn: unknown option "maxStage"`) {
+		t.Errorf("an option that it does not have: %v: %s", err, said)
+	}
+}
+
 // The records of a fabric are replayed side by side.
 func TestReplayOfADirectory(t *testing.T) {
 	dir := t.TempDir()
@@ -386,6 +432,15 @@ func TestReplayOfADirectory(t *testing.T) {
 	recordedSwitchOf(t, "s2", dir)
 	said, err := replayOf(t, dir)
 	if err != nil || strings.Count(said, ": identical") != 2 {
+		t.Errorf("%v: %s", err, said)
+	}
+	for _, c := range [][]string{{"--node", "s9", "--at", "1ms"}, {"--node", "s9", "--", "gswitch", "show", "drops"}, {"--node", "s9", "--until", "drop"}} {
+		if said, err := replayOf(t, append([]string{dir}, c...)...); err == nil || !strings.Contains(err.Error(), "--node s9: the records are of s1, s2") || strings.Contains(said, "replayed ") {
+			t.Errorf("%v: %v: %s", c, err, said)
+		}
+	}
+	said, err = replayOf(t, dir, "--trace", "10.9.9.9")
+	if err != nil || !strings.Contains(said, "--trace 10.9.9.9: no frame from or to it came, left or was dropped\n") {
 		t.Errorf("%v: %s", err, said)
 	}
 	said, err = replayOf(t, dir, "--trace", "10.0.0.2", "--json")

@@ -34,7 +34,7 @@ type scenarioFlags struct {
 
 func (f *scenarioFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.short, "short", false, "the short form of the scenario, as its section short says")
-	c.Flags().StringArrayVar(&f.set, "set", nil, "path=value: set a key of the scenario, such as hosts.cc=dcqcn; may be repeated")
+	c.Flags().StringArrayVar(&f.set, "set", nil, "path=value: set a key of the scenario, such as hosts.cc=dcqcn, which leaves out the options (hosts.params) of another algorithm; may be repeated")
 	c.Flags().StringArrayVar(&f.only, "only", nil, "only this variant, or the run of this name; may be repeated")
 	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds in place of those of the scenario")
 	c.Flags().BoolVar(&f.confined, "confined", false, "read no file that does not lie beside the scenario or below: for scenarios of others")

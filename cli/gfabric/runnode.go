@@ -2,6 +2,7 @@ package gfabric
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"gswitch/control"
@@ -15,30 +16,44 @@ import (
 // nodeOfRun serves the API of a daemon that runs a switch or a host of a run: the one of a name,
 // or the only one of which a program has verbs, if name is empty. program may be empty: either.
 func nodeOfRun(n *vnet.Network, name, program string, h *replay.Header) (http.Handler, error) {
+	name, err := chosenNode(n, name, program)
+	if err != nil {
+		return nil, err
+	}
+	if k, is := n.SwitchByName(name); is {
+		return control.Shown(n.Switches[k], name, n.Topology.PortNames(n.Topology.Switches()[k]), h, n.Engine.Now())
+	}
+	k, _ := n.HostByName(name)
+	return hostOfRun(n, k, h).Handler(), nil
+}
+
+// chosenNode is the node of a name that verbs of a program show, "": of any of the two. Without a
+// name it is the only one there is.
+func chosenNode(n *vnet.Network, name, program string) (string, error) {
 	all, what := n.Topology.Switches(), "switch"
-	if program == "ghost" {
+	switch program {
+	case "ghost":
 		all, what = n.Topology.Hosts(), "host"
+	case "":
+		all, what = slices.Concat(all, n.Topology.Hosts()), "switch or host"
 	}
 	names := make([]string, len(all))
 	for i, node := range all {
 		names[i] = n.Topology.Nodes[node].Name
 	}
-	if name == "" && len(names) == 1 {
-		name = names[0]
-	} else if name == "" {
-		return nil, usagef("which %s is to be shown? Choose it with --node: %s", what, strings.Join(names, ", "))
-	}
-	k, isSwitch := n.SwitchByName(name)
-	host, isHost := n.HostByName(name)
+	_, isSwitch := n.SwitchByName(name)
+	_, isHost := n.HostByName(name)
 	switch {
-	case isSwitch && program != "ghost":
-		return control.Shown(n.Switches[k], name, n.Topology.PortNames(n.Topology.Switches()[k]), h, n.Engine.Now())
-	case isHost && program != "gswitch":
-		return hostOfRun(n, host, h).Handler(), nil
+	case name == "" && len(names) == 1:
+		return names[0], nil
+	case name == "":
+		return "", usagef("which %s is to be shown? Choose it with --node: %s", what, strings.Join(names, ", "))
+	case slices.Contains(names, name):
+		return name, nil
 	case isSwitch || isHost:
-		return nil, usagef("--node: %s has no verbs of %s; those of the run that have are %s", name, program, strings.Join(names, ", "))
+		return "", usagef("--node: %s has no verbs of %s; those of the run that have are %s", name, program, strings.Join(names, ", "))
 	}
-	return nil, usagef("--node: the run has no %s %q, it has %s", what, name, strings.Join(names, ", "))
+	return "", usagef("--node: the run has no %s %q, it has %s", what, name, strings.Join(names, ", "))
 }
 
 // hostOfRun is a host of a run, with its flows.

@@ -92,10 +92,11 @@ func Parse(file string, data []byte, o Options) (*Scenario, error) {
 		}
 	}
 	s := &Scenario{File: file}
-	if err := s.base(root, o); err != nil {
+	written := clone(root)
+	if err := s.base(root, written, o); err != nil {
 		return nil, err
 	}
-	if err := s.expand(root, o); err != nil {
+	if err := s.expand(root, written, o); err != nil {
 		return nil, err
 	}
 	if err := s.expectations(root); err != nil {
@@ -107,21 +108,19 @@ func Parse(file string, data []byte, o Options) (*Scenario, error) {
 	return s, nil
 }
 
-// base sets what the command line says and decodes the document by itself. A
+// base sets in root, which is as it is written, what the command line says and decodes the document
+// by itself. A
 // setting may suit only what a variant makes of it, such as an option of the
 // congestion control that the variant names: the runs show then.
-func (s *Scenario) base(root *yaml.Node, o Options) error {
-	written := clone(root)
-	for _, text := range o.Set {
-		if err := setText(root, text); err != nil {
-			return err
-		}
+func (s *Scenario) base(root, written *yaml.Node, o Options) error {
+	if err := setTexts(root, o.Set); err != nil {
+		return err
 	}
 	doc, _, err := decode(s.File, root, o, false)
 	if err != nil && len(o.Set) > 0 && child(root, "variants") != nil {
 		if d, _, wrong := decode(s.File, written, o, false); wrong == nil && len(d.Variants) > 0 {
 			doc, err = d, nil
-			*root = *written
+			*root = *clone(written)
 		}
 	}
 	s.Doc = doc
@@ -150,6 +149,31 @@ func setAll(file string, root *yaml.Node, where string, set *yaml.Node) error {
 		key := set.Content[i]
 		if err := setPath(root, key.Value, set.Content[i+1], key); err != nil {
 			return section.Errors{{File: file, Line: key.Line, Column: key.Column, Key: where, Problem: err.Error()}}
+		}
+	}
+	return nil
+}
+
+// setTexts sets what the command line says. Options of one congestion control are none of another:
+// where hosts.cc becomes another one, those of the document go, and those of the command line count.
+func setTexts(root *yaml.Node, set []string) error {
+	hosts := child(root, "hosts")
+	for _, text := range set {
+		path, value, _ := strings.Cut(text, "=")
+		if path != "hosts.cc" || hosts == nil || hosts.Kind != yaml.MappingNode {
+			continue
+		}
+		was := "none"
+		if cc := child(hosts, "cc"); cc != nil {
+			was = cc.Value
+		}
+		if strings.Trim(value, " \"'") != was {
+			remove(hosts, "params")
+		}
+	}
+	for _, text := range set {
+		if err := setText(root, text); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -266,8 +290,8 @@ func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabr
 }
 
 // expand makes the runs: every variant, with every combination of the sweep
-// and every seed.
-func (s *Scenario) expand(root *yaml.Node, o Options) error {
+// and every seed. Variants change what is written, and the command line what they make of it.
+func (s *Scenario) expand(root, written *yaml.Node, o Options) error {
 	points, err := s.points(child(root, "sweep"))
 	if err != nil {
 		return err
@@ -286,6 +310,7 @@ func (s *Scenario) expand(root *yaml.Node, o Options) error {
 			name, title := []string{}, []string{}
 			variant := ""
 			if variants != nil && len(variants.Content) > 0 {
+				node = clone(written)
 				v := s.Doc.Variants[i]
 				variant = v.Name
 				name, title = append(name, v.Name), append(title, cmp.Or(v.Title, v.Name))
@@ -297,10 +322,8 @@ func (s *Scenario) expand(root *yaml.Node, o Options) error {
 				name, title = append(name, q.key+"="+label(q.value)), append(title, q.key+" "+label(q.value))
 			}
 			if len(o.Only) == 0 || slices.Contains(o.Only, variant) || slices.Contains(o.Only, strings.Join(name, ", ")) {
-				for _, text := range o.Set {
-					if err := setText(node, text); err != nil {
-						return err
-					}
+				if err := setTexts(node, o.Set); err != nil {
+					return err
 				}
 			}
 			var settings []Setting

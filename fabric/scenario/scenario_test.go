@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,6 +130,37 @@ func TestSetOverVariants(t *testing.T) {
 	} {
 		if _, err := Parse("s.yaml", []byte(text), Options{Set: []string{c.set}}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("--set %s: %v", c.set, err)
+		}
+	}
+}
+
+// Another congestion control on the command line gets no options of the one of the document, and
+// those that the command line gives it.
+func TestSetAnotherControl(t *testing.T) {
+	text := small + "hosts: {cc: hpcc, params: {wai: 80B, maxStage: 5}}\n"
+	for _, c := range []struct {
+		set  []string
+		want string
+	}{
+		{nil, "map[maxStage:5 wai:80B]"},
+		{[]string{"hosts.cc=hpcc"}, "map[maxStage:5 wai:80B]"},
+		{[]string{"hosts.cc=dcqcn"}, "map[]"},
+		{[]string{`hosts.cc="timely"`}, "map[]"},
+		{[]string{"hosts.params.g=0.01", "hosts.cc=dcqcn"}, "map[g:0.01]"},
+		{[]string{"hosts.cc=hpcc", "hosts.params.maxStage=0"}, "map[maxStage:0 wai:80B]"},
+	} {
+		if p := parse(t, text, Options{Set: c.set}).Runs[0].Doc.Hosts.Params; fmt.Sprint(map[string]Scalar(p)) != c.want {
+			t.Errorf("%v: %v", c.set, p)
+		}
+	}
+	_, err := Parse("s.yaml", []byte(text), Options{Set: []string{"hosts.cc=dcqcn", "hosts.params.maxStage=5"}})
+	if err == nil || !strings.Contains(err.Error(), `hosts.params: dcqcn: unknown option "maxStage"`) {
+		t.Errorf("an option of another algorithm: %v", err)
+	}
+	variants := text + "variants: [{name: a, set: {hosts.params.wai: 20B}}, {name: b, set: {hosts.cc: hpcc, hosts.params: {maxStage: 1}}}]\n"
+	for _, r := range parse(t, variants, Options{Set: []string{"hosts.cc=dctcp"}}).Runs[1:] {
+		if h := r.Doc.Hosts; h.CC != "dctcp" || len(h.Params) != 0 {
+			t.Errorf("%s: %s with %v", r.Name, h.CC, h.Params)
 		}
 	}
 }
