@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -316,6 +318,48 @@ func TestPayloadIsNotKept(t *testing.T) {
 }
 
 // A record of a few hundred bytes that says it is of a terabyte of memory is refused
+// hollow is a record that begins with an image which is to have so many bytes, and of which the
+// file has few.
+func hollow(t testing.TB, size uint32) []byte {
+	var file bytes.Buffer
+	if _, err := replay.NewWriter(&file, &replay.Header{Kind: "switch", Document: small, Chunk: 2048, Chunks: 64, Headroom: frame.DefaultHeadroom}); err != nil {
+		t.Fatal(err)
+	}
+	body := []byte("none")
+	head := make([]byte, 52)
+	copy(head, "GIMG")
+	binary.BigEndian.PutUint32(head[4:], uint32(len(body)))
+	binary.BigEndian.PutUint32(head[8:], size)
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	binary.BigEndian.PutUint32(head[12:], crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body))
+	return append(append(file.Bytes(), head...), body...)
+}
+
+// A small file asks for little memory, whatever it says of its image.
+func TestImageOfASmallFile(t *testing.T) {
+	for size, want := range map[uint32]string{
+		1 << 30:           "its image is to have 1073741824 bytes, and 4 of a file make 67109120 at most",
+		64<<20 + 4*64 + 1: "its image is to have 67109121 bytes",
+		64<<20 + 4*64:     "it cannot be decompressed",
+		1<<30 + 1:         "it has no head",
+	} {
+		in, err := replay.NewReader(bytes.NewReader(hollow(t, size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		p, err := replay.NewPlayer(in, build)
+		if err == nil {
+			_, err = p.Step()
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; err == nil || !strings.Contains(err.Error(), want) || took > 256<<20 {
+			t.Errorf("%d bytes: %v, with %d bytes of memory", size, err, took)
+		}
+	}
+}
+
 // before anything is taken for it.
 func TestRecordsOfMuchMemory(t *testing.T) {
 	for _, c := range []struct{ chunks, chunk int }{{1 << 24, 1 << 16}, {1 << 24, 2048}, {1 << 24, 1 << 9}, {1 << 40, 2048}, {math.MaxInt, math.MaxInt}, {1 << 25, 1}, {0, 2048}, {-1, 2048}, {64, 0}} {
@@ -338,6 +382,7 @@ func TestRecordsOfMuchMemory(t *testing.T) {
 }
 
 func FuzzPlayer(f *testing.F) {
+	f.Add(hollow(f, 1<<30))
 	for seed := range uint64(2) {
 		l := newLive(f, everything, 256, seed)
 		l.random(8, everything)

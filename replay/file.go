@@ -38,11 +38,15 @@ const (
 	headLen     = 52
 	rowsAt      = 48
 	maxHeader   = 1 << 30
-	maxImage    = 1 << 30
+	maxImage    = 1 << 30 // see mostImage
 	// maxSegment is how many bytes of entries a segment has at most. A recorder ends one behind some
 	// 400 KiB, and has a command of a whole configuration in it nevertheless.
 	maxSegment = 64 << 20
 )
+
+// mostImage is how many bytes an image may have that so many are in the file: one that
+// somebody made up is to ask for no more memory than an honest one of its size.
+func mostImage(packed int) int { return min(maxImage, maxSegment+64*packed) }
 
 // Header says what a record is of: all that it takes to make the node anew.
 type Header struct {
@@ -149,7 +153,11 @@ func (w *Writer) Write(s *Segment) error {
 
 // image writes the image of the node with which a record begins, behind the header.
 func (w *Writer) image(b []byte) error {
-	return w.seal(w.zstd.EncodeAll(b, w.head(imageMark, len(b), &Segment{})))
+	packed := w.zstd.EncodeAll(b, w.head(imageMark, len(b), &Segment{}))
+	if most := mostImage(len(packed) - headLen); len(b) > most {
+		return fmt.Errorf("the image of the node has %d bytes, and records take %d at most of one that packs into %d", len(b), most, len(packed)-headLen)
+	}
+	return w.seal(packed)
 }
 
 // Lost appends that what follows is missing, and why: a record is exact up to
@@ -257,7 +265,7 @@ func (r *Reader) segment() ([]byte, error) {
 		if r.begun {
 			return nil, r.damaged("there is an image that is not at the beginning")
 		}
-		r.image, r.begun = slices.Clone(r.seg), true
+		r.image, r.seg, r.begun = r.seg, nil, true
 		if head, mark, err = r.block(); err != nil {
 			return nil, err
 		}
@@ -302,6 +310,9 @@ func (r *Reader) block() (head [headLen]byte, mark string, err error) {
 		return head, "", LostError{string(body)}
 	case saveMark:
 		return head, "", SavedError{string(body)}
+	}
+	if limit := mostImage(len(body)); mark == imageMark && int(raw) > limit {
+		return head, "", r.damaged(fmt.Sprintf("its image is to have %d bytes, and %d of a file make %d at most", raw, len(body), limit))
 	}
 	if r.seg, err = r.zstd.DecodeAll(body, slices.Grow(r.seg[:0], int(raw))); err != nil || len(r.seg) != int(raw) {
 		return head, "", r.damaged("it cannot be decompressed")

@@ -52,7 +52,7 @@ func (e *Engine) record(r *Record) error {
 		return err
 	}
 	if err = os.MkdirAll(filepath.Dir(r.File), 0o777); err == nil {
-		t.out, err = os.OpenFile(r.File, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		t.out, err = fresh(r.File)
 	}
 	if err == nil {
 		if t.w, err = replay.NewWriter(t.out, &h); err != nil {
@@ -65,6 +65,14 @@ func (e *Engine) record(r *Record) error {
 	e.tape, e.ctl[0].tape = t, t
 	go t.write()
 	return nil
+}
+
+// fresh makes a file that its owner alone can read. One that is there goes: it would keep its mode.
+func fresh(name string) (*os.File, error) {
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
 // write takes segments until the recording ends. What cannot be written ends the

@@ -205,6 +205,19 @@ func TestRecordsAreKept(t *testing.T) {
 	if n := kept(quick+"expect: [drops_total < 0]\n", Options{Live: Live{Workers: 2, Dilation: 20}}); n != 0 {
 		t.Errorf("%d records of runs on two workers", n)
 	}
+	// One that replaces a file does not keep its mode.
+	o := Options{On: Wire, Record: true, Out: t.TempDir(), Live: one}
+	file := filepath.Join(o.Out, "records", "quick-seed-1.grec")
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("old"), 0o600), os.Chmod(file, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := recordRun(t, quick, o)
+	if err != nil || f.Runs[0].Record != file {
+		t.Fatalf("%v, %v", f, err)
+	}
+	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 || st.Size() < 1000 {
+		t.Errorf("%v, %v", st, err)
+	}
 	if _, err := recordRun(t, quick, Options{On: Wire, Record: true, Live: Live{Workers: 2, Dilation: 20}}); err == nil || !strings.Contains(err.Error(), "--workers 1") {
 		t.Errorf("two workers: %v", err)
 	}

@@ -80,14 +80,18 @@ func (st *store) take(dir, print string) (*results.Run, error) {
 	})
 }
 
-// moveFile renames a file, or copies it to another file system.
+// moveFile renames a file, or copies it to another file system, where it keeps its mode.
 func moveFile(from, to string) error {
 	if os.Rename(from, to) == nil {
 		return nil
+	}
+	st, err := os.Stat(from)
+	if err != nil {
+		return err
 	}
 	data, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	return wholefile.WriteBytes(to, 0o666, data)
+	return wholefile.WriteBytes(to, st.Mode().Perm(), data)
 }
