@@ -293,13 +293,18 @@ func TestEdits(t *testing.T) {
 	if c := parse(t, string(d.Config().YAML())); len(config.Diff(c, d.Config())) != 0 {
 		t.Error("the running document does not read back")
 	}
+}
 
-	// A rate reaches what lies below the port, and so does its end.
-	for rate, want := range map[string]int{"25Gbps": 64, "unlimited": 256} {
-		call(t, srv, "Edit", `{"switch":"s1","set_port":{"port":"p2","rate":"`+rate+`"}}`)
-		for _, p := range d.engine.Stats().Ports {
-			if p.Name == "s1/p2" && p.TxDepth != want {
-				t.Errorf("%s: %d frames may wait below the port, want %d", rate, p.TxDepth, want)
+// A rate reaches what lies below a port, and so does its end. A wire stays as deep as it is.
+func TestRateBelowPorts(t *testing.T) {
+	d, srv := run(t, strings.Replace(wires, "{name: p2, wire: b, acl: edge}", "{name: p2, wire: b, acl: edge}\n      - {name: p3, pcap: {write: "+filepath.Join(t.TempDir(), "out.pcap")+"}}", 1))
+	for _, rate := range []string{"25Gbps", "unlimited"} {
+		for port, want := range map[string]int{"p2": 256, "p3": map[string]int{"25Gbps": 64, "unlimited": 256}[rate]} {
+			call(t, srv, "Edit", `{"switch":"s1","set_port":{"port":"`+port+`","rate":"`+rate+`"}}`)
+			for _, p := range d.engine.Stats().Ports {
+				if p.Name == "s1/"+port && p.TxDepth != want {
+					t.Errorf("%s %s: %d frames may wait below the port, want %d", port, rate, p.TxDepth, want)
+				}
 			}
 		}
 	}

@@ -75,6 +75,7 @@ type Daemon struct {
 	records           []*Record         // that ended
 	recordsIn         string            // directory
 	exporting         *Reporting        // nil: reports go nowhere
+	taking            sync.Mutex        // reports: an exporter that ends takes the last while the next begins
 	disabled          *disabledWatch    // nil before Start and after Stop
 	replayed          bool              // the switch is one of a record: there is nothing below its ports
 	recordedMonotonic uint64            // of a replay: Daemon.monotonic when it was recorded
@@ -98,6 +99,7 @@ type unit struct {
 	reporters []reporter
 	sourcesOf uint32
 	sourcesAt time.Time
+	report    []byte // where one is written before the exporter has it
 }
 
 // openPort is a port of the engine, one for each worker that has queues of it.

@@ -55,6 +55,8 @@ func (d *Daemon) hello() telemetry.Hello {
 
 // takeAll takes the reports of all switches.
 func (d *Daemon) takeAll(x *export.Exporter) {
+	d.taking.Lock()
+	defer d.taking.Unlock()
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	for _, u := range d.units {
@@ -73,13 +75,13 @@ func (d *Daemon) takeReports(u *unit, x *export.Exporter) {
 		}
 		return
 	}
-	var b []byte
+	b, ok := u.report, false
 	for _, s := range u.sources(d) {
-		ok := true
 		for b, ok = s.TakeReport(b[:0]); ok; b, ok = s.TakeReport(b[:0]) {
 			add(0, s.system, b)
 		}
 	}
+	u.report = b
 }
 
 // reporter is what makes reports on a worker of a switch.

@@ -87,15 +87,15 @@ func (e *Exporter) Add(r telemetry.Report) {
 	e.counts.Made++
 	e.made[Origin{r.Node, r.Kind}]++
 	r.Boot, r.Sequence = e.hello.Boot, e.last
-	p := parcel{e.last, r.Append(make([]byte, 0, r.Size()))}
+	size := r.Size()
 	// What waits was perhaps sent: only what never was can be called lost.
-	if e.closed || e.counts.Bytes+uint64(len(p.wire)) > e.memory {
+	if e.closed || e.counts.Bytes+uint64(size) > e.memory {
 		e.counts.Lost++
 		return
 	}
-	e.queue = append(e.queue, p)
+	e.queue = append(e.queue, parcel{e.last, r.Append(make([]byte, 0, size))})
 	e.counts.Waiting++
-	e.counts.Bytes += uint64(len(p.wire))
+	e.counts.Bytes += uint64(size)
 	e.wake.Signal()
 }
 

@@ -1,6 +1,9 @@
 package flowradar
 
-import "gswitch/telemetry"
+import (
+	"gswitch/frame"
+	"gswitch/telemetry"
+)
 
 // Entry is a flow in an exact table. A flow that goes several ways through a switch
 // has an entry for each.
@@ -25,6 +28,15 @@ type Exact struct {
 	entries []entry
 	// Overflow is how many packets found no place for their flow.
 	Overflow uint64
+
+	coming  [64]coming // packets whose places have been asked for
+	ncoming int
+}
+
+// coming is a packet that Put has taken.
+type coming struct {
+	hash, addrs, rest uint64
+	bytes             uint64
 }
 
 // NewExact returns a table for that many flows.
@@ -55,6 +67,28 @@ func (t *Exact) Reset() {
 func (t *Exact) Update(k Key, by Traffic) {
 	rest := k.Rest | packPorts(by.In, by.Out)
 	t.update(t.hash(k.Addrs, rest), k.Addrs, rest, by.Packets, by.Bytes)
+}
+
+// Put counts one packet of a flow by the next Flush. Its place comes into the cache
+// meanwhile, together with those of others.
+func (t *Exact) Put(k Key, in, out uint16, bytes uint32) {
+	if t.ncoming == len(t.coming) {
+		t.Flush()
+	}
+	rest := k.Rest | packPorts(in, out)
+	c := &t.coming[t.ncoming]
+	c.hash, c.addrs, c.rest, c.bytes = t.hash(k.Addrs, rest), k.Addrs, rest, uint64(bytes)
+	frame.Prefetch(&t.index[c.hash&uint64(len(t.index)-1)])
+	t.ncoming++
+}
+
+// Flush counts what Put has taken, in its order.
+func (t *Exact) Flush() {
+	for i := range t.coming[:t.ncoming] {
+		c := &t.coming[i]
+		t.update(c.hash, c.addrs, c.rest, 1, c.bytes)
+	}
+	t.ncoming = 0
 }
 
 func (t *Exact) hash(addrs, rest uint64) uint64 {

@@ -256,3 +256,30 @@ func TestWorkersReportByThemselves(t *testing.T) {
 		}
 	}
 }
+
+// Packets that are put first and counted later are counted as those that are counted at once.
+func TestPutIsUpdate(t *testing.T) {
+	g := generator(11)
+	put, update := NewExact(50), NewExact(50)
+	keys := make([]Key, 60) // ten find no place
+	for i := range keys {
+		keys[i] = random(g)
+	}
+	for i := range 1000 {
+		k, out, bytes := keys[g.IntN(len(keys))], uint16(g.IntN(3)), uint32(g.IntN(1500))
+		put.Put(k, 1, out, bytes)
+		update.Update(k, Traffic{Packets: 1, Bytes: uint64(bytes), In: 1, Out: out})
+		if i%150 == 0 {
+			put.Flush()
+		}
+	}
+	put.Flush()
+	if put.Len() != update.Len() || put.Overflow != update.Overflow || put.Overflow == 0 {
+		t.Fatalf("%d flows, %d packets without place; want %d and %d", put.Len(), put.Overflow, update.Len(), update.Overflow)
+	}
+	for i := range put.Len() {
+		if put.At(i) != update.At(i) {
+			t.Errorf("flow %d: %+v, want %+v", i, put.At(i), update.At(i))
+		}
+	}
+}

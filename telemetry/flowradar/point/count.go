@@ -149,6 +149,9 @@ func (p *Point) forwards(_ frame.Time, v []frame.Ref) {
 		}
 		p.count(r, m, out)
 	}
+	if p.now.Encoded == nil {
+		p.now.Exact.Flush()
+	}
 }
 
 // dropped counts frames that the tables drop: they came here, and go nowhere.
@@ -160,6 +163,9 @@ func (p *Point) dropped(v []frame.Ref) {
 		if m := p.arena.Meta(r); inTables[m.Reason] && m.Flags&(frame.IsClone|frame.Own) == 0 {
 			p.count(r, m, flowradar.NoPort)
 		}
+	}
+	if p.now.Encoded == nil {
+		p.now.Exact.Flush()
 	}
 }
 
@@ -179,10 +185,9 @@ func (p *Point) count(r frame.Ref, m *frame.Meta, out uint16) {
 		return
 	}
 	if p.now.Encoded == nil { // an exact table finds a flow as fast
-		by := flowradar.Traffic{Packets: 1, Bytes: uint64(m.Wire), In: m.InPort, Out: out}
 		p.now.Packets++
-		p.now.Bytes += by.Bytes
-		p.now.Exact.Update(flow, by)
+		p.now.Bytes += uint64(m.Wire)
+		p.now.Exact.Put(flow, m.InPort, out, m.Wire)
 		return
 	}
 	q := &p.recent[(flow.Addrs^flow.Rest)*0x9e3779b97f4a7c15>>(64-recentBits)]

@@ -129,8 +129,13 @@ func (m *Meters) rebuild() {
 
 // unwrap takes the tags off frames as they came in.
 func (m *Meters) unwrap(_ frame.Time, _ uint16, v []frame.Ref) {
+	// A frame that crossed a wire has left the first caches, and its origin was never there.
 	for _, r := range v {
 		frame.Prefetch(&m.from[r])
+		if b := m.arena.Bytes(r); len(b) >= wire.EthernetLen {
+			frame.Prefetch(&b[0])
+			frame.Prefetch(&b[wire.EthernetLen-1])
+		}
 	}
 	for _, r := range v {
 		t, ok := wire.PopLinkTag(m.arena, r)
