@@ -40,7 +40,7 @@ type Env struct {
 
 // All are the forwarders, in the order in which they are measured and shown.
 func All() []DUT {
-	return []DUT{gswitchL2, gswitchUnicast, gswitchRecorded, gswitchFull, gswitchChain, gswitchRated, gswitchRoCC, gswitchRoCCOften, gswitchHash, gswitchPaths, gswitchPair, gswitchTelemetry, gswitchTelemetryEncoded, gswitchAdaptive, cL2fwd, asavie, testpmd, ovsXDP, ovsUser, bridge, direct}
+	return []DUT{gswitchL2, gswitchUnicast, gswitchRecorded, gswitchFull, gswitchChain, gswitchRated, gswitchRoCC, gswitchRoCCOften, gswitchHash, gswitchPaths, gswitchPair, gswitchTelemetry, gswitchTelemetryEncoded, gswitchTelemetryOnce, gswitchAdaptive, cL2fwd, asavie, testpmd, ovsXDP, ovsUser, bridge, direct}
 }
 
 // Of returns d under another name and with the project's binaries from another folder.

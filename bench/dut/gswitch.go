@@ -217,7 +217,7 @@ var gswitchPair = DUT{
 	Missing:       built("gswitch"),
 	FramesPerCall: framesPerCall,
 	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
-		return gswitchConfig(b, e, func(w *bufio.Writer) { writePair(w, "", "") })
+		return gswitchConfig(b, e, func(w *bufio.Writer) { writePair(w, "", "", "") })
 	},
 }
 
@@ -239,17 +239,42 @@ var gswitchTelemetryEncoded = DUT{
 	},
 }
 
+var gswitchTelemetryOnce = DUT{
+	Name: "gswitch-telemetry-once", About: "the same with Everflow and FlowRadar in the first of the two switches alone: each system once a frame", Flows: fanFlows,
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
+	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		return gswitchConfig(b, e, func(w *bufio.Writer) {
+			watching := watches("exact")
+			writeReports(w)
+			writePair(w, metersOfAll, watching, "")
+		})
+	},
+}
+
 // writeTelemetry writes the pair with all of it. Nobody listens where the
 // reports go: they are made, kept, and counted as lost in the end.
 func writeTelemetry(w *bufio.Writer, tables string) {
+	watching := watches(tables)
+	writeReports(w)
+	writePair(w, metersOfAll, watching, watching)
+}
+
+const metersOfAll = "lossradar: {queues: [0, 1, 2, 3, 4, 5, 6, 7]}"
+
+func writeReports(w *bufio.Writer) {
 	fmt.Fprint(w, "export: {to: \"127.0.0.1:9\", memory: 16MiB}\n")
-	writePair(w, "lossradar: {queues: [0, 1, 2, 3, 4, 5, 6, 7]}", fmt.Sprintf(`
+}
+
+// watches are Everflow's rules and FlowRadar's tables in a switch.
+func watches(tables string) string {
+	return fmt.Sprintf(`
     watch: {sessions: [{name: everflow, to: 10.9.0.1, from: 10.10.0.10, snap: 128, rate: 1Gbps, everflow: {}}]}
-    flowradar: {mode: %s}`, tables))
+    flowradar: {mode: %s}`, tables)
 }
 
 // writePair writes two switches in a row that know where the sink is.
-func writePair(w *bufio.Writer, metered, more string) {
+func writePair(w *bufio.Writer, metered, inNear, inFar string) {
 	fmt.Fprintf(w, `switches:
   - name: near
     qos: {metered: {%[1]s}}
@@ -258,8 +283,8 @@ func writePair(w *bufio.Writer, metered, more string) {
   - name: far
     qos: {metered: {%[1]s}}
     ports: [{wire: one, rate: 100Gbps, qos: metered}, {name: out, interface: d1, rate: 100Gbps}]
-    fdb: {static: [{mac: %[2]q, port: out}]}%[3]s
-`, metered, testbed.SinkMAC, more)
+    fdb: {static: [{mac: %[2]q, port: out}]}%[4]s
+`, metered, testbed.SinkMAC, inNear, inFar)
 }
 
 // gswitchConfig starts a gswitch with a configuration, and with more flags.
