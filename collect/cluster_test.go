@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -26,7 +27,7 @@ import (
 // nodeOptions are those of a server of a cluster, in a process of its own.
 type nodeOptions struct {
 	Name, Dir, Routes string
-	Port              int // for the other servers
+	At                netip.AddrPort // for the other servers
 }
 
 // nodeVariable has the test's program be a server of a cluster.
@@ -46,7 +47,7 @@ func runNode(text string) error {
 		return err
 	}
 	s, err := server.NewServer(&server.Options{ServerName: n.Name, Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: n.Dir,
-		MaxPayload: natsserver.MaxPayload, Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: n.Port}, Routes: server.RoutesFromStr(n.Routes)})
+		MaxPayload: natsserver.MaxPayload, Cluster: server.ClusterOpts{Name: "test", Host: n.At.Addr().String(), Port: int(n.At.Port())}, Routes: server.RoutesFromStr(n.Routes)})
 	if err != nil {
 		return err
 	}
@@ -67,21 +68,18 @@ type cluster struct {
 
 func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
-	var ports []int
+	// Each has an address of its own. Those that know it beforehand dial it before it is there:
+	// at 127.0.0.1 another connection might have the port by then.
+	var at []netip.AddrPort
 	var routes []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-		routes = append(routes, "nats://"+l.Addr().String())
-		l.Close()
+	pid := os.Getpid()
+	for i := range n {
+		at = append(at, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(1 + pid>>14&0x7f), byte(pid >> 6), byte(pid<<2 | i + 1)}), 6222))
+		routes = append(routes, "nats://"+at[i].String())
 	}
 	c := &cluster{nodes: map[string]*exec.Cmd{}}
-	for i, port := range ports {
-		o, err := json.Marshal(nodeOptions{fmt.Sprintf("n%d", i), t.TempDir(), strings.Join(routes, ","), port})
+	for i, at := range at {
+		o, err := json.Marshal(nodeOptions{fmt.Sprintf("n%d", i), t.TempDir(), strings.Join(routes, ","), at})
 		if err != nil {
 			t.Fatal(err)
 		}
