@@ -36,8 +36,9 @@ const (
 	tracesEarly     = "early"
 	tracedLinks     = "traced links" // packets, by link
 	tracedBytes     = "traced bytes" // of these
+	tracedFlows     = "traced flows" // that began, by link
 	tracedDelays    = "delays"       // of these, by link and class
-	countedPackets  = "counted"      // packets, by counter
+	countedPackets  = "counted"      // packets, by the id of a counter
 	countedBytes    = "counted bytes"
 	copies          = "copies" // traced; other: of no IPv4 packet, or no copies; missing, by their numbers
 	linkSent        = "sent"   // packets, by link
@@ -72,6 +73,7 @@ type Analysis struct {
 	stats       Stats
 	most        bounds
 	refused     refusals
+	counters    *counters // that were counted by last
 }
 
 // refusals are how often something was left out for want of memory.

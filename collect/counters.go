@@ -1,10 +1,129 @@
 package collect
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
 	"gswitch/fabric/traces"
 	"gswitch/frame"
 	"gswitch/mirror"
 )
+
+// Counter counts the traced packets that a filter chooses (AddCounter in table 2 of Everflow).
+type Counter struct {
+	Name   string    `json:"name"`
+	Filter string    `json:"filter"`         // mirror.ParseFilter, with the names of the network's switches
+	Since  time.Time `json:"since,omitzero"` // UTC; zero: as long as its collector runs, which --count has given it to
+	// Packets and Bytes are what the collectors that run have counted.
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
+
+	filter *mirror.Filter
+	key    string // its id
+}
+
+// id names a counter: one of the same name that was added again counts anew.
+func (c *Counter) id() string {
+	if c.Since.IsZero() {
+		return c.Name
+	}
+	return fmt.Sprintf("%s@%d", c.Name, c.Since.UnixNano())
+}
+
+// same reports whether two counters are one.
+func (c *Counter) same(o Counter) bool {
+	return c.Name == o.Name && c.Filter == o.Filter && c.Since.Equal(o.Since)
+}
+
+// counterName is the label of a metric.
+func counterName(id string) []string {
+	name, _, _ := strings.Cut(id, "@")
+	return []string{name}
+}
+
+// counters are those of a network. Analyses have what changes from the next packet on.
+type counters struct {
+	fixed int // so many first ones are those of --count
+	all   []Counter
+}
+
+// has reports whether there is a counter of an id.
+func (v *counters) has(id string) bool {
+	return v != nil && slices.ContainsFunc(v.all, func(c Counter) bool { return c.key == id })
+}
+
+const (
+	// mostCounters is how many counters there may be: each looks at every trace.
+	mostCounters = 256
+	// mostFilter is how long the filter of one may be.
+	mostFilter = 1 << 10
+)
+
+var isName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// check reads the filter of a counter.
+func (n *Network) check(c *Counter) (err error) {
+	switch {
+	case !isName.MatchString(c.Name):
+		return fmt.Errorf("the counter %q: its name has letters, digits, _ and -, at most 64", c.Name)
+	case len(c.Filter) > mostFilter:
+		return fmt.Errorf("the counter %s: a filter of more than %d bytes", c.Name, mostFilter)
+	}
+	if c.filter, err = traces.New(n.plan).Filter(c.Filter); err != nil {
+		return fmt.Errorf("the counter %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// Count adds a counter that stays, before any that SetCounters gives.
+func (n *Network) Count(name, filter string) error {
+	v := counters{}
+	if now := n.counters.Load(); now != nil {
+		v = *now
+	}
+	c := Counter{Name: name, Filter: filter}
+	if err := v.add(n, &c); err != nil {
+		return err
+	}
+	v.fixed++
+	n.counters.Store(&v)
+	return nil
+}
+
+// add adds a counter.
+func (v *counters) add(n *Network, c *Counter) error {
+	switch err := n.check(c); {
+	case err != nil:
+		return err
+	case len(v.all) >= mostCounters:
+		return fmt.Errorf("the counter %s: there may be %d", c.Name, mostCounters)
+	case slices.ContainsFunc(v.all, func(o Counter) bool { return o.Name == c.Name }):
+		return fmt.Errorf("there are two counters %s", c.Name)
+	}
+	c.key = c.id()
+	v.all = append(slices.Clip(v.all), *c)
+	return nil
+}
+
+// SetCounters has these counters beside those that stay, and no others. Of those that cannot
+// be had here, as this collector was started with another network or with one of the same
+// name, it says why.
+func (n *Network) SetCounters(list []Counter) error {
+	v, errs := counters{}, []error(nil)
+	if now := n.counters.Load(); now != nil {
+		v.fixed, v.all = now.fixed, now.all[:now.fixed]
+	}
+	for _, c := range list {
+		errs = append(errs, v.add(n, &c))
+	}
+	n.counters.Store(&v)
+	return errors.Join(errs...)
+}
 
 // count adds a packet to the counters of the links that it passed, and to those whose filter
 // chooses it (Everflow section 4.2.2: analyzers keep counters of the packets that were
@@ -14,17 +133,28 @@ func (a *Analysis) count(t *mirror.Trace) {
 		link := p.From + ">" + p.To
 		a.stats[Stat{tracedLinks, link}]++
 		a.stats[Stat{tracedBytes, link}] += uint64(p.Bytes)
+		if p.Opens {
+			a.stats[Stat{tracedFlows, link}]++
+		}
 		if p.Took >= 0 {
 			a.stats[Stat{tracedDelays, link + " " + delayClass(p.Took)}]++
 		}
 	})
-	for i := range a.network.counters {
-		c := &a.network.counters[i]
-		if !c.filter.Match(t) {
-			continue
+	now := a.network.counters.Load()
+	if now != a.counters {
+		a.counters = now
+		maps.DeleteFunc(a.stats, func(k Stat, _ uint64) bool {
+			return (k.Family == countedPackets || k.Family == countedBytes) && !now.has(k.Label)
+		})
+	}
+	if now == nil {
+		return
+	}
+	for i := range now.all {
+		if c := &now.all[i]; c.filter.Match(t) {
+			a.stats[Stat{countedPackets, c.key}]++
+			a.stats[Stat{countedBytes, c.key}] += uint64(bytesOf(t))
 		}
-		a.stats[Stat{countedPackets, c.name}]++
-		a.stats[Stat{countedBytes, c.name}] += uint64(bytesOf(t))
 	}
 }
 

@@ -37,15 +37,16 @@ func TestCountersByLinkAndFilter(t *testing.T) {
 		{Key: mirror.Key{Proto: 6, DstPort: 80}, Dropped: []mirror.Hop{{Switch: s1, TTL: 64, Bytes: 700, Reason: frame.NoRoute}}},
 		{Key: mirror.Key{Proto: 6, DstPort: 80}, Hops: []mirror.Hop{{Switch: s2, TTL: 64, Bytes: 9}, {Switch: s1, TTL: 62, Bytes: 9}}}, // another hop is missing
 		pass(443, 1, -frame.Microsecond), // clocks are apart
+		{Key: mirror.Key{Proto: 6, DstPort: 443}, Hops: []mirror.Hop{{Switch: s1, TTL: 64, Opens: true}, {Switch: s2, TTL: 63, Opens: true}}},
 		{Key: mirror.Key{Proto: 6, DstPort: 443}, Hops: []mirror.Hop{{Switch: s1, TTL: 64, Bytes: 1}, {Switch: s2, TTL: 63, Bytes: 1}}}, // without stamps
 		{Key: mirror.Key{Proto: 6, DstPort: 443}, Hops: []mirror.Hop{{Switch: s1, TTL: 64, Bytes: 1}, {Switch: s1, TTL: 63, Bytes: 1}}}, // there is no such link
 	} {
 		a.count(x)
 	}
 	for s, want := range map[Stat]uint64{
-		{tracedLinks, "s1>s2"}: 6, {tracedBytes, "s1>s2"}: 1702, {tracedLinks, "s2>s1"}: 0, {tracedLinks, "s1>s1"}: 0,
+		{tracedLinks, "s1>s2"}: 7, {tracedFlows, "s1>s2"}: 1, {tracedBytes, "s1>s2"}: 1702, {tracedLinks, "s2>s1"}: 0, {tracedLinks, "s1>s1"}: 0,
 		{tracedDelays, "s1>s2 100us"}: 2, {tracedDelays, "s1>s2 500us"}: 1, {tracedDelays, "s1>s2 1ms"}: 1, {tracedDelays, "s1>s2 more"}: 1,
-		{countedPackets, "web"}: 4, {countedBytes, "web"}: 2249, {countedPackets, "s2"}: 7, {countedPackets, "dropped"}: 1, {countedBytes, "dropped"}: 700,
+		{countedPackets, "web"}: 4, {countedBytes, "web"}: 2249, {countedPackets, "s2"}: 8, {countedPackets, "dropped"}: 1, {countedBytes, "dropped"}: 700,
 	} {
 		if got := a.stats[s]; got != want {
 			t.Errorf("%v: %d, want %d", s, got, want)

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"gswitch/mirror"
 )
@@ -51,8 +49,6 @@ const (
 	// names and hosts have.
 	mostAllowed = 256
 	mostWords   = 1 << 11
-	// attempts is how often a change is tried that others come before.
-	attempts = 16
 )
 
 // AnswerLoad says of one collector what it takes, and what comes, until ctx ends.
@@ -89,84 +85,45 @@ func (s *Store) decider(m *Metrics) func(context.Context, []byte) any {
 	}
 }
 
-// AskMarks asks the collectors that run about marks.
+// AskMarks asks the collectors that run about marks. To ask again for what was allowed
+// changes nothing.
 func (s *Store) AskMarks(ctx context.Context, r *MarksRequest) (*MarksState, error) {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 3*s.patience)
-	defer cancel()
-	m, err := s.nc.RequestWithContext(ctx, marksSubject, text)
-	if errors.Is(err, nats.ErrNoResponders) {
-		return nil, errors.New("no collector runs that could decide: start gcollect run")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("no collector answered in time, and one may have allowed it nevertheless (gcollect marks show): %w", err)
-	}
-	st := &MarksState{}
-	if err := json.Unmarshal(m.Data, st); err != nil {
-		return nil, fmt.Errorf("what a collector says of marks: %w", err)
-	}
-	return st, nil
+	return ask[MarksState](ctx, s, marksSubject, r)
 }
 
 // decide carries out a request. Of two that come at once the second one is decided by what the
 // first one left.
-func (s *Store) decide(ctx context.Context, r *MarksRequest) (*MarksState, error) {
-	for range attempts {
-		st, revision, err := s.marks(ctx)
-		if err != nil {
-			return nil, err
+func (s *Store) decide(ctx context.Context, r *MarksRequest) (st *MarksState, err error) {
+	err = amend(ctx, s, marksKey, func(marks *[]Marks) (changed bool, err error) {
+		st = &MarksState{Marks: *marks}
+		for _, m := range st.Marks {
+			st.Budget.Granted = st.Budget.Granted.Plus(m.Rate)
 		}
 		loads, err := askAll[mirror.Budget](ctx, s, loadSubject)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		for _, l := range loads {
 			b := &st.Budget
 			b.Capacity, b.Others, b.Marked = b.Capacity.Plus(l.Capacity), b.Others.Plus(l.Others), b.Marked.Plus(l.Marked)
 		}
-		if r.Allow == nil && r.End == "" {
-			return st, nil
+		if r.Allow == nil && r.End == "" || r.Allow != nil && slices.ContainsFunc(st.Marks, r.Allow.same) {
+			return false, nil
 		}
 		if err := st.change(r); err != nil {
 			st.Refused = err.Error()
-			return st, nil
+			return false, nil
 		}
-		text, err := json.Marshal(st.Marks)
-		if err != nil {
-			return nil, err
-		}
-		if revision == 0 {
-			_, err = s.lanes.Create(ctx, marksKey, text)
-		} else {
-			_, err = s.lanes.Update(ctx, marksKey, text, revision)
-		}
-		if !taken(err) && !errors.Is(err, jetstream.ErrKeyExists) {
-			return st, err
-		}
-	}
-	return nil, errors.New("others change marks all the time: ask again")
+		*marks = st.Marks
+		return true, nil
+	})
+	return st, err
 }
 
-// marks reads what is allowed.
-func (s *Store) marks(ctx context.Context) (st *MarksState, revision uint64, err error) {
-	st = &MarksState{}
-	e, err := s.lanes.Get(ctx, marksKey)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return st, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := json.Unmarshal(e.Value(), &st.Marks); err != nil {
-		return nil, 0, fmt.Errorf("what is kept of marks: %w", err)
-	}
-	for _, m := range st.Marks {
-		st.Budget.Granted = st.Budget.Granted.Plus(m.Rate)
-	}
-	return st, e.Revision(), nil
+// same reports whether what was allowed is what is asked for: somebody asks again who did not
+// hear that it was allowed.
+func (m *Marks) same(o Marks) bool {
+	return m.Name == o.Name && slices.Equal(m.Hosts, o.Hosts) && m.Each == o.Each && m.Switches == o.Switches && m.Bytes == o.Bytes
 }
 
 // change allows marks or ends them, or says why not.

@@ -26,6 +26,8 @@ type Metrics struct {
 	found map[int]Stats // by lane that is analysed here
 	uses  map[int]uses  // by the same
 	left  Stats         // of those that were
+	// counts are the counters of the network: nil if nothing is analysed here.
+	counts *Network
 }
 
 // NewMetrics returns metrics that are registered.
@@ -33,7 +35,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		reports:   vec("gcollect_reports_total", "Reports that exporters sent, by what became of them: they are in the stream (stored), were there already (again), or are larger than a message may be (too-large).", "outcome"),
 		copies:    vec("gcollect_copies_total", "Copies of packets that came, by what became of them: they are in the stream (stored), there was no time for them (overrun), or the stream did not take them (lost).", "outcome"),
-		refused:   vec("gcollect_refused_total", "Connections and copies from addresses that may not send (--from), and connections beyond those that there is room for (full), or that found no memory (memory); and requests about marks (marks).", "what"),
+		refused:   vec("gcollect_refused_total", "Connections and copies from addresses that may not send (--from), and connections beyond those that there is room for (full), or that found no memory (memory); and requests about marks (marks) or counters (counters).", "what"),
 		missing:   one("gcollect_missing_reports_total", "Reports that exporters have lost before they sent them, by their numbers."),
 		bad:       one("gcollect_bad_connections_total", "Connections that ended since what came over them was no report."),
 		exporters: prometheus.NewGauge(prometheus.GaugeOpts{Name: "gcollect_exporters", Help: "Exporters that are connected."}),
@@ -73,9 +75,10 @@ var families = map[string]struct {
 	tracesEarly:     {desc("traces_early_total", "Of these, packets that were judged before all copies may have been there: there were too many at once, of one packet, or for too long."), none},
 	tracedLinks:     {desc("link_traced_packets_total", "Packets that a link between two switches carried, of those that are traced by copies.", "link"), same},
 	tracedBytes:     {desc("link_traced_bytes_total", "Bytes of these, of their IP packets.", "link"), same},
+	tracedFlows:     {desc("link_traced_flows_total", "Connections of TCP that began over a link between two switches: its SYN without ACK was traced by copies.", "link"), same},
 	tracedDelays:    {desc("link_traced_delays_total", "Of these, packets whose copies have stamps, by what they took from switch to switch: less than 100us, 500us, 1ms, or more.", "link", "below"), words},
-	countedPackets:  {desc("counted_packets_total", "Packets that are traced by copies and that the filter of a counter chooses (--count).", "counter"), same},
-	countedBytes:    {desc("counted_bytes_total", "Bytes of these, of their IP packets.", "counter"), same},
+	countedPackets:  {desc("counted_packets_total", "Packets that are traced by copies and that the filter of a counter chooses (--count, gcollect count).", "counter"), counterName},
+	countedBytes:    {desc("counted_bytes_total", "Bytes of these, of their IP packets.", "counter"), counterName},
 	copies:          {desc("analysed_copies_total", "Copies that were analysed: put into traces, of no IPv4 packet or no copy at all (other), or missing by their numbers.", "outcome"), same},
 	linkSent:        {desc("link_packets_total", "Packets that entered a link whose ends report.", "link"), same},
 	linkLost:        {desc("link_lost_packets_total", "Of these, packets that the link lost.", "link"), same},
@@ -103,16 +106,35 @@ func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(c chan<- prometheus.Metric) {
+	sum, now := m.sum()
+	for k, n := range sum {
+		f := families[k.Family]
+		if (k.Family == countedPackets || k.Family == countedBytes) && !now.has(k.Label) {
+			continue // it was removed
+		}
+		c <- prometheus.MustNewConstMetric(f.Desc, prometheus.CounterValue, float64(n), f.labels(k.Label)...)
+	}
+}
+
+// sum is what was counted here, and the counters that there are now.
+func (m *Metrics) sum() (Stats, *counters) {
 	m.mu.Lock()
-	sum := maps.Clone(m.left)
+	defer m.mu.Unlock()
+	sum, now := maps.Clone(m.left), (*counters)(nil)
 	for _, s := range m.found {
 		sum.add(s)
 	}
-	m.mu.Unlock()
-	for k, n := range sum {
-		f := families[k.Family]
-		c <- prometheus.MustNewConstMetric(f.Desc, prometheus.CounterValue, float64(n), f.labels(k.Label)...)
+	if m.counts != nil {
+		now = m.counts.counters.Load()
 	}
+	return sum, now
+}
+
+// have notes whose counters are counted.
+func (m *Metrics) have(n *Network) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts = n
 }
 
 // analysed notes what the analysis of a lane counted so far, and what it holds.

@@ -1,13 +1,11 @@
 package collect
 
 import (
-	"fmt"
 	"hash/fnv"
-	"regexp"
+	"sync/atomic"
 	"time"
 
 	"gswitch/fabric"
-	"gswitch/fabric/traces"
 	"gswitch/mirror"
 	"gswitch/telemetry"
 	"gswitch/telemetry/lossradar"
@@ -20,41 +18,8 @@ type Network struct {
 	// mirror.IdleTime. Collectors that share the work have the same.
 	TraceIdle time.Duration
 
-	counters []namedCount
+	counters atomic.Pointer[counters]
 }
-
-// namedCount counts the traced packets that a filter chooses (AddCounter in table 2 of Everflow).
-type namedCount struct {
-	name   string
-	filter *mirror.Filter
-}
-
-// mostCounters is how many counters there may be: each looks at every trace.
-const mostCounters = 256
-
-// Count adds a counter of the traced packets that a filter chooses (mirror.ParseFilter), in
-// which switches are named as in the network. Analyses that begin later have it.
-func (n *Network) Count(name, filter string) error {
-	if !isName.MatchString(name) {
-		return fmt.Errorf("the counter %q: its name has letters, digits, _ and -, at most 64", name)
-	}
-	if len(n.counters) == mostCounters {
-		return fmt.Errorf("the counter %s: there may be %d", name, mostCounters)
-	}
-	for _, c := range n.counters {
-		if c.name == name {
-			return fmt.Errorf("there are two counters %s", name)
-		}
-	}
-	f, err := traces.New(n.plan).Filter(filter)
-	if err != nil {
-		return fmt.Errorf("the counter %s: %w", name, err)
-	}
-	n.counters = append(n.counters, namedCount{name, f})
-	return nil
-}
-
-var isName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // NewNetwork returns what is known of a topology; nil if there is none.
 func NewNetwork(t *fabric.Topology) (*Network, error) {

@@ -39,8 +39,10 @@ type Workers struct {
 	Metrics *Metrics
 	Log     *slog.Logger
 
-	mine  map[int]*worker
-	watch map[string]*watched
+	mine     map[int]*worker
+	watch    map[string]*watched
+	counters uint64 // the revision of those that the network has
+	unknown  string // why it has not all of them, as it was logged
 }
 
 // watched is a value that its owner renews while it is up.
@@ -58,6 +60,7 @@ type worker struct {
 // Run analyses until ctx ends, and gives the lanes back then.
 func (w *Workers) Run(ctx context.Context) error {
 	w.mine, w.watch = map[int]*worker{}, map[string]*watched{}
+	w.Metrics.have(w.Network)
 	t := time.NewTicker(beat)
 	defer t.Stop()
 	logged := ""
@@ -93,6 +96,7 @@ func (w *Workers) share(ctx context.Context) error {
 	if _, err := w.Store.lanes.Put(ctx, "collector."+w.ID, []byte(time.Now().UTC().Format(time.RFC3339Nano))); err != nil {
 		return err
 	}
+	w.adoptCounters(ctx) // before a lane is taken, whose last minute is read again
 	keys, err := w.Store.lanes.Keys(ctx)
 	if err != nil {
 		return err

@@ -519,7 +519,7 @@ func TestParseCopies(t *testing.T) {
 			if !ok || k != (Key{Src: [4]byte{10, 0, 1, 2}, Dst: [4]byte{10, 0, 9, 2}, SrcPort: 40000, DstPort: 80, ID: 77, Proto: 6}) {
 				t.Fatalf("%+v, %t", k, ok)
 			}
-			want := Hop{Switch: addr(3), TTL: 61, InnerTTL: 61, Bytes: 40, From: wt.MAC(2), DSCP: 1, ECN: 2, OuterDst: [4]byte{10, 0, 9, 2}}
+			want := Hop{Switch: addr(3), TTL: 61, InnerTTL: 61, Bytes: 40, From: wt.MAC(2), DSCP: 1, ECN: 2, OuterDst: [4]byte{10, 0, 9, 2}, Opens: true}
 			if i == 1 {
 				want.TTL, want.Depth, want.Bytes, want.DSCP, want.ECN, want.OuterDst, want.Then = 50, 1, 60, 0, 0, [4]byte{192, 168, 0, 2}, [4]byte{10, 0, 9, 2}
 			}

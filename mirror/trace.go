@@ -33,6 +33,7 @@ type Hop struct {
 	// Reason is why the switch dropped the packet, 0 if the copy is not about that.
 	Reason frame.Reason
 	Port   uint16 // that the packet came by, where the copy says it
+	Opens  bool   // a SYN of TCP without ACK: a connection begins
 	// Then is the destination of the header within the outermost one, with Depth.
 	Then [4]byte
 	// Probe and Number are series and number of a probe, 0 of other packets.
@@ -184,6 +185,7 @@ func original(b []byte, k Key, h Hop) (Key, Hop, bool) {
 			if n, dst, _ := wire.TelemetryLen(t, wire.UDPLen, len(t), k.DstPort); p == wire.ProtoUDP && n > 0 {
 				k.DstPort = dst // some hops saw the packet before telemetry was put in
 			}
+			h.Opens = p == wire.ProtoTCP && len(t) > 13 && t[13]&(wire.TCPSyn|wire.TCPAck) == wire.TCPSyn
 			h.Probe, h.Number, _ = ProbeOf(p, t)
 		}
 		if k.ID == 0 {

@@ -65,7 +65,7 @@ the work over an external cluster (--nats). The other verbs show what was found.
 	f.StringVar(&a.login.Creds, "creds", "", "with --nats: file with NATS credentials")
 	f.StringVar(&a.login.Token, "token-file", "", "with --nats: file with the token of the servers, or with USER:PASSWORD")
 	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.runCommand(), a.eventsCommand(), a.exportCommand(), a.statusCommand(), a.suspectsCommand(), a.marksCommand(), a.showCommand(), a.clockCommand(), cli.Version("gcollect", version, "Version of this program"))
+	root.AddCommand(a.runCommand(), a.eventsCommand(), a.exportCommand(), a.statusCommand(), a.suspectsCommand(), a.marksCommand(), a.countCommand(), a.showCommand(), a.clockCommand(), cli.Version("gcollect", version, "Version of this program"))
 	return root
 }
 

@@ -103,7 +103,7 @@ are dropped (unless --keep-privileges), and no other program can be run. SIGINT 
 	fl.StringVar(&f.disk, "disk", "10GiB", "most bytes of the streams: 3/4 for reports, 1/4 for events, of which the oldest go")
 	fl.DurationVar(&f.age, "keep", 30*24*time.Hour, "how long events are kept")
 	fl.DurationVar(&f.idle, "trace-idle", time.Second, "a packet of which no copy came for so long is judged by those that did: longer than the slowest way; the same at all collectors of a cluster")
-	fl.StringArrayVar(&f.counts, "count", nil, "NAME=FILTER: count the traced packets that a filter chooses (gfabric traces --help), as gcollect_counted_packets_total; may be repeated")
+	fl.StringArrayVar(&f.counts, "count", nil, "NAME=FILTER: count the traced packets that a filter chooses (gfabric traces --help), as gcollect_counted_packets_total; may be repeated. gcollect count adds more while it runs")
 	fl.Uint64Var(&f.take, "most-copies", 0, "copies a second that this collector is to get at most: gcollect marks allows no more. 0: not known, and no marks are allowed")
 	fl.StringVar(&f.taken, "most-copied", "", "the same as a rate, such as 10Gbps; not bounded if left out")
 	fl.BoolVar(&f.sync, "sync", false, "acknowledge what is on the disk only, so that nothing is lost when the machine loses its power")
@@ -260,7 +260,9 @@ func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer
 	jobs = append(jobs, w.Run, func(ctx context.Context) error {
 		return p.store.AnswerLimits(ctx, func(ctx context.Context) (*api.Limits, error) { return p.limits(ctx, log) })
 	}, func(ctx context.Context) error { return p.store.AnswerLoad(ctx, p.budget) },
-		func(ctx context.Context) error { return p.store.AnswerMarks(ctx, p.metrics) })
+		func(ctx context.Context) error { return p.store.AnswerMarks(ctx, p.metrics) },
+		func(ctx context.Context) error { return p.store.AnswerCounted(ctx, p.metrics) },
+		func(ctx context.Context) error { return p.store.AnswerCount(ctx, p.network, p.metrics) })
 	if p.server != nil {
 		jobs = append(jobs, func(ctx context.Context) error { return supervise(ctx, p.server) })
 	}

@@ -209,6 +209,7 @@ func passages(t *mirror.Trace) iter.Seq2[*mirror.Hop, *mirror.Hop] {
 type Passage struct {
 	From, To string
 	Bytes    uint16     // of its IP packet
+	Opens    bool       // a connection of TCP
 	Took     frame.Time // from the arrival at one switch to that at the other, by their stamps; < 0 without
 }
 
@@ -218,7 +219,7 @@ func (b *Book) Passages(t *mirror.Trace, f func(Passage)) {
 		if !b.net.linked(x.Switch, y.Switch) {
 			continue
 		}
-		p := Passage{From: b.net.name(x.Switch), To: b.net.name(y.Switch), Bytes: y.Bytes, Took: -1}
+		p := Passage{From: b.net.name(x.Switch), To: b.net.name(y.Switch), Bytes: y.Bytes, Opens: y.Opens, Took: -1}
 		if x.At > 0 && y.At > 0 {
 			p.Took = max(y.At-x.At, 0) // clocks may be apart by more than a link takes
 		}

@@ -1,0 +1,79 @@
+package collect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// attempts is how often a change is tried that others come before.
+const attempts = 16
+
+// amend changes what collectors have agreed on under a key, if change says so. Where another
+// one changes it at the same time, it is called again with what that left.
+func amend[T any](ctx context.Context, s *Store, key string, change func(v *T) (bool, error)) error {
+	for range attempts {
+		v, revision, err := agreed[T](ctx, s, key)
+		if err != nil {
+			return err
+		}
+		if changed, err := change(v); !changed || err != nil {
+			return err
+		}
+		text, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		if revision == 0 {
+			_, err = s.lanes.Create(ctx, key, text)
+		} else {
+			_, err = s.lanes.Update(ctx, key, text, revision)
+		}
+		if !taken(err) && !errors.Is(err, jetstream.ErrKeyExists) {
+			return err
+		}
+	}
+	return fmt.Errorf("others change %s all the time: ask again", key)
+}
+
+// agreed reads what is under a key, and its revision: 0 for none yet.
+func agreed[T any](ctx context.Context, s *Store, key string) (v *T, revision uint64, err error) {
+	v = new(T)
+	e, err := s.lanes.Get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return v, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := json.Unmarshal(e.Value(), v); err != nil {
+		return nil, 0, fmt.Errorf("what is kept of %s: %w", key, err)
+	}
+	return v, e.Revision(), nil
+}
+
+// ask asks one of the collectors that run.
+func ask[A any](ctx context.Context, s *Store, subject string, request any) (*A, error) {
+	text, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*s.patience)
+	defer cancel()
+	m, err := s.nc.RequestWithContext(ctx, subject, text)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return nil, errors.New("no collector runs that could decide: start gcollect run")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no collector answered in time, and one may have done it nevertheless: ask again, which changes nothing then (%w)", err)
+	}
+	a := new(A)
+	if err := json.Unmarshal(m.Data, a); err != nil {
+		return nil, fmt.Errorf("what a collector says at %s: %w", subject, err)
+	}
+	return a, nil
+}

@@ -1,0 +1,179 @@
+package collect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// CountRequest is what a collector is asked for: a counter that is to be added, the name of one
+// that is removed, or, with neither, what there is.
+type CountRequest struct {
+	Add    *Counter `json:"add,omitempty"`
+	Remove string   `json:"remove,omitempty"`
+}
+
+// CountState is the counters that there are.
+type CountState struct {
+	Counters []Counter `json:"counters"`
+	// Refused says why what was asked for was refused; then nothing has changed.
+	Refused string `json:"refused,omitempty"`
+}
+
+const (
+	countSubject   = "gswitch.count"
+	countedSubject = "gswitch.counted"
+	countGroup     = "count"    // of those who decide
+	countKey       = "counters" // in the bucket of lanes
+)
+
+// AnswerCounted says of one collector what it has counted, until ctx ends.
+func (s *Store) AnswerCounted(ctx context.Context, m *Metrics) error {
+	return s.answer(ctx, countedSubject, "", m.counted)
+}
+
+// AnswerCount adds and removes counters, one collector of those that run for each request,
+// until ctx ends. It counts what is refused.
+func (s *Store) AnswerCount(ctx context.Context, n *Network, m *Metrics) error {
+	return s.answer(ctx, countSubject, countGroup, s.counter(n, m))
+}
+
+func (s *Store) counter(n *Network, m *Metrics) func(context.Context, []byte) any {
+	return func(ctx context.Context, text []byte) any {
+		var r CountRequest
+		st, err := (*CountState)(nil), json.Unmarshal(text, &r)
+		if err != nil {
+			err = fmt.Errorf("it is no request about counters: %w", err)
+		} else {
+			st, err = s.changeCounters(ctx, n, &r)
+		}
+		if err != nil {
+			st = &CountState{Refused: err.Error()}
+		}
+		if st.Refused != "" {
+			m.refused.WithLabelValues("counters").Inc()
+		}
+		return st
+	}
+}
+
+// AskCount asks the collectors that run about counters. To ask again for what there is changes
+// nothing.
+func (s *Store) AskCount(ctx context.Context, r *CountRequest) (*CountState, error) {
+	return ask[CountState](ctx, s, countSubject, r)
+}
+
+// changeCounters carries out a request.
+func (s *Store) changeCounters(ctx context.Context, n *Network, r *CountRequest) (st *CountState, err error) {
+	var all []Counter
+	refused := ""
+	err = amend(ctx, s, countKey, func(v *[]Counter) (changed bool, err error) {
+		changed, err = n.change(v, r)
+		refused, all = "", *v
+		if err != nil {
+			refused = err.Error()
+		}
+		return changed && err == nil, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	counted, err := askAll[[]Counter](ctx, s, countedSubject)
+	if err != nil {
+		return nil, err
+	}
+	st = &CountState{Refused: refused}
+	for i := range all {
+		st.add(&all[i])
+	}
+	for _, v := range counted {
+		for i := range *v {
+			// One that was removed a moment ago is counted still.
+			if c := &(*v)[i]; c.Since.IsZero() || slices.ContainsFunc(all, c.same) {
+				st.add(c)
+			}
+		}
+	}
+	slices.SortFunc(st.Counters, func(a, b Counter) int { return strings.Compare(a.id(), b.id()) })
+	return st, nil
+}
+
+// add adds what a collector has counted.
+func (st *CountState) add(c *Counter) {
+	i := slices.IndexFunc(st.Counters, func(o Counter) bool { return c.same(o) })
+	if i < 0 {
+		st.Counters = append(st.Counters, Counter{Name: c.Name, Filter: c.Filter, Since: c.Since})
+		i = len(st.Counters) - 1
+	}
+	st.Counters[i].Packets += c.Packets
+	st.Counters[i].Bytes += c.Bytes
+}
+
+// change adds a counter to those that are kept or removes one, or says why not.
+func (n *Network) change(v *[]Counter, r *CountRequest) (changed bool, err error) {
+	var fixed []Counter
+	if now := n.counters.Load(); now != nil {
+		fixed = now.all[:now.fixed]
+	}
+	named := func(name string) func(Counter) bool { return func(c Counter) bool { return c.Name == name } }
+	switch {
+	case r.Remove != "":
+		at := slices.IndexFunc(*v, named(r.Remove))
+		switch {
+		case at < 0 && slices.ContainsFunc(fixed, named(r.Remove)):
+			return false, fmt.Errorf("the counter %s is one of --count: start the collector without it", r.Remove)
+		case at < 0:
+			return false, fmt.Errorf("there is no counter %q", r.Remove)
+		}
+		*v = slices.Delete(*v, at, at+1)
+		return true, nil
+	case r.Add == nil:
+		return false, nil
+	}
+	c := Counter{Name: r.Add.Name, Filter: r.Add.Filter, Since: time.Now().UTC()}
+	if at := slices.IndexFunc(*v, named(c.Name)); at >= 0 {
+		if (*v)[at].Filter == c.Filter {
+			return false, nil
+		}
+		return false, fmt.Errorf("there is a counter %s already, of %q: remove it first", c.Name, (*v)[at].Filter)
+	}
+	with := counters{all: slices.Concat(fixed, *v)}
+	if err := with.add(n, &c); err != nil {
+		return false, err
+	}
+	*v = append(*v, c)
+	return true, nil
+}
+
+// counted is what was counted here.
+func (m *Metrics) counted(context.Context, []byte) any {
+	sum, now := m.sum()
+	v := []Counter{}
+	if now == nil {
+		return v
+	}
+	for _, c := range now.all {
+		c.Packets, c.Bytes = sum[Stat{countedPackets, c.key}], sum[Stat{countedBytes, c.key}]
+		v = append(v, c)
+	}
+	return v
+}
+
+// adoptCounters has the network of a collector have the counters that are kept now. What
+// cannot be had of them stops nothing.
+func (w *Workers) adoptCounters(ctx context.Context) {
+	v, revision, err := agreed[[]Counter](ctx, w.Store, countKey)
+	if err == nil && revision != w.counters {
+		w.counters = revision
+		if err = w.Network.SetCounters(*v); err == nil {
+			w.unknown = ""
+		}
+	}
+	if err != nil && ctx.Err() == nil && err.Error() != w.unknown {
+		w.unknown = err.Error()
+		w.Log.Warn("not all counters of gcollect count are counted here; their filters need the network that they were added with (--fabric)", "error", err)
+	}
+}
