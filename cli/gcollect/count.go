@@ -31,7 +31,7 @@ It is kept with the streams, also when collectors end, until it is removed. Swit
 in filters are named as in the network that collectors have (--fabric of gcollect
 run). To add what there is changes nothing.`,
 		Example: `  gcollect count add web 'tcp.dstport == 443'
-  gcollect count add vip1 'ip.dst == 10.0.9.0/24 && switch == leaf4 && switch == tor1'`,
+  gcollect count add vip1 'ip.dst == 10.0.9.0/24 && switch == leaf4'`,
 		Args: cli.Args(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.count(c, &collect.CountRequest{Add: &collect.Counter{Name: args[0], Filter: args[1]}})
