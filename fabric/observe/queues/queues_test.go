@@ -3,6 +3,7 @@ package queues_test
 import (
 	"context"
 	"encoding/csv"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -70,6 +71,11 @@ func TestSharedBuffer(t *testing.T) {
 	for i := range falls {
 		together += (falls[i][lengthNow] - meanA) * (grows[i][lengthNow] - meanB)
 	}
+	// Within the millisecond around the burst one is short where the other is long.
+	wide, other := series(t, dir, "s1:h1", 8.5e-3, 9.5e-3), series(t, dir, "s1:h2", 8.5e-3, 9.5e-3)
+	if c := correlation(wide, other, lengthNow); len(wide) != 20 || len(other) != 20 || c >= -0.5 {
+		t.Errorf("%d and %d bins, correlation %v", len(wide), len(other), c)
+	}
 	before := 0.0
 	for _, x := range series(t, dir, "s1:h1", 8.4e-3, 8.9e-3) {
 		before += x[dropsNow]
@@ -77,6 +83,19 @@ func TestSharedBuffer(t *testing.T) {
 	if drops < 20 || before*4 > drops || last[lengthNow] > 0.7*first[lengthNow] || together >= 0 {
 		t.Errorf("%v drops, %v in twice the time before; the queue falls from %v to %v, covariance with the other %v", drops, before, first[lengthNow], last[lengthNow], together)
 	}
+}
+
+// correlation is that of a column of two tables.
+func correlation(a, b [][]float64, column int) float64 {
+	var ma, mb, ab, aa, bb float64
+	for i := range a {
+		ma, mb = ma+a[i][column]/float64(len(a)), mb+b[i][column]/float64(len(a))
+	}
+	for i := range a {
+		x, y := a[i][column]-ma, b[i][column]-mb
+		ab, aa, bb = ab+x*y, aa+x*x, bb+y*y
+	}
+	return ab / math.Sqrt(aa*bb)
 }
 
 // What cannot be replayed is refused, and a host that does not record is missing.
