@@ -40,7 +40,7 @@ const (
 	tracedDelays    = "delays"       // of these, by link and class
 	countedPackets  = "counted"      // packets, by the id of a counter
 	countedBytes    = "counted bytes"
-	copies          = "copies" // traced; other: of no IPv4 packet, or no copies; missing, by their numbers
+	copies          = "copies" // traced; other: of no IPv4 packet, or no copies
 	linkSent        = "sent"   // packets, by link
 	linkLost        = "lost"
 	linkFound       = "found"
@@ -98,7 +98,7 @@ func NewAnalysis(n *Network) *Analysis {
 // Stats returns what was counted.
 func (a *Analysis) Stats() Stats {
 	b := a.book
-	a.stats[Stat{copies, "traced"}], a.stats[Stat{copies, "other"}], a.stats[Stat{copies, "missing"}] = b.Copies-min(b.Other, b.Copies), b.Other, b.Lost
+	a.stats[Stat{copies, "traced"}], a.stats[Stat{copies, "other"}] = b.Copies-min(b.Other, b.Copies), b.Other
 	a.stats[Stat{tracesEarly, ""}] = b.Early()
 	return maps.Clone(a.stats)
 }

@@ -35,6 +35,7 @@ type Copies struct {
 
 	mu             sync.Mutex
 	marked, others mirror.Meter // copies that came, with the debug bit and without
+	numbers        mirror.Numbers
 }
 
 // Load is how much came: with the debug bit and without, each the mean of the last seconds.
@@ -52,10 +53,15 @@ func second() int64 { return int64(time.Since(began)/time.Second) + 1 }
 
 // count notes a copy with the headers before it.
 func (c *Copies) count(now int64, frame []byte) {
-	_, h, ok := mirror.Parse(frame)
-	m := &c.others
-	if ok && h.DSCP&mirror.DebugDSCP != 0 {
-		m = &c.marked
+	m, before := &c.others, c.numbers.Missing
+	if x, ok := mirror.Unwrap(frame); ok {
+		c.numbers.Add(&x)
+		if _, h, ok := x.Hop(); ok && h.DSCP&mirror.DebugDSCP != 0 {
+			m = &c.marked
+		}
+	}
+	if n := c.numbers.Missing; n != before {
+		c.Metrics.lost.Add(float64(n) - float64(before))
 	}
 	c.mu.Lock()
 	m.Add(now, len(frame)-wire.EthernetLen)

@@ -3,8 +3,12 @@ package collect
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"gswitch/mirror"
 	"gswitch/telemetry"
@@ -39,6 +43,21 @@ func TestCopiesHaveTheirOwnInstants(t *testing.T) {
 	a.Add(start.Add(time.Minute), &message{})
 	if got := a.Stats(); got[Stat{tracedLinks, "s1>s2"}] != 1 || got[Stat{tracedDelays, "s1>s2 1ms"}] != 1 {
 		t.Errorf("%v", got)
+	}
+}
+
+// What numbers say is missing is found where copies come in: lanes have but some of them each.
+func TestMissingCopies(t *testing.T) {
+	c := &Copies{Metrics: NewMetrics(prometheus.NewRegistry())}
+	s := mirror.Session{Format: mirror.ERSPAN3, Src: netip.MustParseAddr("10.10.0.1"), Dst: netip.MustParseAddr("10.9.0.1")}
+	for i := range uint16(1000) {
+		b, orig := make([]byte, 2048), wt.Frame(wt.Eth(wt.MAC(1), wt.MAC(2)), wt.IPv4("10.0.0.1", "10.0.1.2"), wt.UDP(i, 2), wt.Zeros(50))
+		if n, _ := s.Copy(b, orig, uint32(len(orig)), mirror.Info{}); i%100 != 7 {
+			c.count(1, b[:n])
+		}
+	}
+	if n := testutil.ToFloat64(c.Metrics.lost); n != 10 {
+		t.Errorf("%v are missing, want 10", n)
 	}
 }
 

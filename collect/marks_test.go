@@ -113,7 +113,7 @@ func TestMarksAtOnce(t *testing.T) {
 
 // Copies of packets with the debug bit are told from others.
 func TestLoadOfCopies(t *testing.T) {
-	c := &Copies{}
+	c := &Copies{Metrics: NewMetrics(prometheus.NewRegistry())}
 	s := mirror.Session{ID: 1, Src: netip.MustParseAddr("10.10.0.1"), Dst: netip.MustParseAddr("10.9.0.1")}
 	b := make([]byte, 512)
 	bytes := [2]uint64{}

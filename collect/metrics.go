@@ -21,6 +21,7 @@ type Metrics struct {
 	lanes     prometheus.Gauge
 	messages  prometheus.Counter
 	failed    prometheus.Counter
+	lost      prometheus.Gauge
 
 	mu    sync.Mutex
 	found map[int]Stats // by lane that is analysed here
@@ -44,9 +45,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		lanes:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "gcollect_lanes", Help: "Lanes that are analysed here."}),
 		messages:  one("gcollect_messages_total", "Messages of the stream of reports that were analysed."),
 		failed:    one("gcollect_lane_failures_total", "Times that the analysis of a lane ended with an error; it is begun again."),
+		lost:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "gcollect_missing_copies", Help: "Copies that are missing here by their numbers; one that others have overtaken is missing until it comes. Of sessions whose copies several analyzers share the numbers say nothing."}),
 		found:     map[int]Stats{}, uses: map[int]uses{}, left: Stats{},
 	}
-	r.MustRegister(m.reports, m.copies, m.refused, m.missing, m.bad, m.exporters, m.events, m.again, m.lanes, m.messages, m.failed, m)
+	r.MustRegister(m.reports, m.copies, m.refused, m.missing, m.bad, m.exporters, m.events, m.again, m.lanes, m.messages, m.failed, m.lost, m)
 	return m
 }
 
@@ -79,7 +81,7 @@ var families = map[string]struct {
 	tracedDelays:    {desc("link_traced_delays_total", "Of these, packets whose copies have stamps, by what they took from switch to switch: less than 100us, 500us, 1ms, or more.", "link", "below"), words},
 	countedPackets:  {desc("counted_packets_total", "Packets that are traced by copies and that the filter of a counter chooses (--count, gcollect count).", "counter"), counterName},
 	countedBytes:    {desc("counted_bytes_total", "Bytes of these, of their IP packets.", "counter"), counterName},
-	copies:          {desc("analysed_copies_total", "Copies that were analysed: put into traces, of no IPv4 packet or no copy at all (other), or missing by their numbers.", "outcome"), same},
+	copies:          {desc("analysed_copies_total", "Copies that were analysed: put into traces, or of no IPv4 packet or no copy at all (other).", "outcome"), same},
 	linkSent:        {desc("link_packets_total", "Packets that entered a link whose ends report.", "link"), same},
 	linkLost:        {desc("link_lost_packets_total", "Of these, packets that the link lost.", "link"), same},
 	linkFound:       {desc("link_found_packets_total", "Of the lost, packets that are known one by one.", "link"), same},

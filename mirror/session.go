@@ -50,6 +50,7 @@ type Session struct {
 	DSCP   uint8
 	TTL    uint8  // 0 = 64
 	Switch uint16 // 10 bits, for ERSPAN III
+	Engine uint8  // 6 bits, for ERSPAN III: the worker, which numbers its copies by itself
 
 	sequence uint32
 }
@@ -161,7 +162,7 @@ func (s *Session) erspan(b []byte, i Info, truncated bool) {
 		return
 	}
 	f := wire.ERSPAN3Fields{
-		VLAN: i.VLAN, COS: i.Class, Truncated: truncated, SessionID: s.ID, Timestamp: uint32(i.At % frame.Second), SGT: uint16(i.Reason),
+		VLAN: i.VLAN, COS: i.Class, Truncated: truncated, SessionID: s.ID, Timestamp: uint32(i.At % frame.Second), SGT: uint16(i.Reason), HardwareID: s.Engine,
 		ProtocolDU: true, Egress: i.Egress, Granularity: 2, HasPlatform: true,
 		// Sub-header 5: switch, port, seconds.
 		Platform: 5<<58 | uint64(s.Switch&0x3ff)<<48 | uint64(i.Port)<<32 | uint64(uint32(i.At/frame.Second)),

@@ -81,6 +81,7 @@ type Network interface {
 type Copied struct {
 	Switch   netip.Addr // outer source
 	Session  uint16
+	Engine   uint8  // which of the switch's workers made it, where the format says so
 	Sequence uint32 // with Numbered
 	Numbered bool
 	Info     Info // what the format carries of it; At is 0 without time stamp
@@ -114,7 +115,8 @@ func Unwrap(b []byte) (c Copied, ok bool) {
 		if why != frame.Keep {
 			return c, false
 		}
-		c.Session, c.Info = f.SessionID, Info{VLAN: f.VLAN, Class: f.COS, Egress: f.Egress, Reason: frame.Reason(f.SGT)}
+		c.Session, c.Engine = f.SessionID, f.HardwareID
+		c.Info = Info{VLAN: f.VLAN, Class: f.COS, Egress: f.Egress, Reason: frame.Reason(f.SGT)}
 		if f.HasPlatform && f.Platform>>58 == 5 && f.Granularity == 2 {
 			c.Info.At = frame.Time(uint32(f.Platform))*frame.Second + frame.Time(f.Timestamp)
 			c.Info.Port = uint16(f.Platform >> 32)

@@ -12,13 +12,8 @@ import (
 	"gswitch/wire"
 )
 
-const (
-	// mostOpen bounds the memory of packets whose traces are not whole yet.
-	mostOpen = 1 << 17
-	// mostSources is of how many sessions of switches the last number is known. Beyond it
-	// all are dropped, and copies that are missing in that moment are not counted.
-	mostSources = 1 << 16
-)
+// mostOpen bounds the memory of packets whose traces are not whole yet.
+const mostOpen = 1 << 17
 
 // Book collects copies and makes traces of them. Traces of packets that nothing
 // more came of for a second are whole.
@@ -31,15 +26,9 @@ type Book struct {
 	Open   int    // packets that may not be at their end yet, and are not among those
 	Other  uint64 // frames that are no copies, or of no IPv4 packet
 	// Lost is how many copies the numbers of those that came show to be missing.
-	Lost     uint64
-	sequence map[source]uint32
-	first    frame.Time // when the first copy came
-}
-
-// source numbers its copies.
-type source struct {
-	sw      netip.Addr
-	session uint16
+	Lost    uint64
+	numbers mirror.Numbers
+	first   frame.Time // when the first copy came
 }
 
 // Pause is a pause frame that a switch saw, or sent.
@@ -55,7 +44,7 @@ type Pause struct {
 // New returns a book of a network, nil if nothing is known of it: then nobody can
 // say who is missing at the end of a trace.
 func New(plan *fabric.Plan) *Book {
-	b := &Book{net: newNetwork(plan), sequence: map[source]uint32{}}
+	b := &Book{net: newNetwork(plan)}
 	b.traces = mirror.NewTraces(b.net, mostOpen)
 	return b
 }
@@ -75,7 +64,8 @@ func (b *Book) Add(now frame.Time, data []byte) bool {
 	if b.Copies++; b.Copies == 1 {
 		b.first = now
 	}
-	b.number(&c)
+	b.numbers.Add(&c)
+	b.Lost = b.numbers.Missing
 	if k, h, ok := c.Hop(); ok {
 		b.traces.Add(now, k, h)
 	} else if !b.pause(now, &c) {
@@ -154,24 +144,6 @@ func (b *Book) Hops() int { return b.traces.Hops() }
 
 // Early is how many traces were judged before they were whole, for want of memory.
 func (b *Book) Early() uint64 { return b.traces.Early }
-
-// number looks for copies that are missing. Numbers that jump back are those of a
-// switch that began anew, or of another worker of it.
-func (b *Book) number(c *mirror.Copied) {
-	if !c.Numbered {
-		return
-	}
-	from := source{c.Switch, c.Session}
-	if last, known := b.sequence[from]; known {
-		if gap := c.Sequence - last - 1; gap < 1<<31 {
-			b.Lost += uint64(gap)
-		}
-	}
-	if len(b.sequence) >= mostSources {
-		clear(b.sequence)
-	}
-	b.sequence[from] = c.Sequence
-}
 
 // pause takes the copy of a pause frame (IEEE 802.3 annex 31D).
 func (b *Book) pause(now frame.Time, c *mirror.Copied) bool {

@@ -124,6 +124,7 @@ func (p *point) adopt(now frame.Time) {
 	for i := range c.Sessions {
 		s := &p.sessions[i]
 		s.SessionConfig = c.Sessions[i]
+		s.Wrap.Engine = uint8(p.node.Index())
 		s.group = p.groupOf(s.Wrap.Dst)
 		s.fill(now)
 		if k := slices.IndexFunc(old, func(o session) bool { return o.Name == s.Name }); k >= 0 {

@@ -1,0 +1,61 @@
+package mirror
+
+import "net/netip"
+
+// Numbers finds by the numbers of copies how many are missing, as RFC 3550 (A.3) does: those
+// that the numbers say there are, without those that came. Copies may overtake each other.
+type Numbers struct {
+	Missing uint64 // of all sources; one that comes after others that were sent behind it is not missing any more
+	sources map[source]*numbered
+}
+
+// source numbers its copies: a session of one worker of a switch.
+type source struct {
+	sw      netip.Addr
+	session uint16
+	engine  uint8
+}
+
+// numbered is what came of a source since it began.
+type numbered struct{ first, last, came uint32 }
+
+func (n *numbered) missing() uint64 {
+	return uint64(max(int64(n.last-n.first)+1-int64(n.came), 0))
+}
+
+const (
+	// mostSources is of how many sources the numbers are known. Beyond it all are forgotten, and
+	// copies that are missing in that moment are not counted.
+	mostSources = 1 << 16
+	// mostBehind is how many copies may overtake one. A number that is further behind is
+	// that of a source that began anew.
+	mostBehind = 1 << 12
+)
+
+// Add takes a copy.
+func (n *Numbers) Add(c *Copied) {
+	if !c.Numbered {
+		return
+	}
+	at := source{c.Switch, c.Session, c.Engine}
+	s := n.sources[at]
+	if s == nil {
+		if n.sources == nil || len(n.sources) >= mostSources {
+			n.sources = map[source]*numbered{}
+		}
+		n.sources[at] = &numbered{c.Sequence, c.Sequence, 1}
+		return
+	}
+	before := s.missing()
+	switch ahead := int32(c.Sequence - s.last); {
+	case ahead > 0:
+		s.last = c.Sequence
+	case ahead <= -mostBehind:
+		*s = numbered{c.Sequence, c.Sequence, 1}
+		return
+	case c.Sequence-s.first > s.last-s.first:
+		s.first = c.Sequence // sent before the first one that came
+	}
+	s.came++
+	n.Missing += s.missing() - before
+}

@@ -1,0 +1,30 @@
+package mirror
+
+import "testing"
+
+// What is missing is what the numbers have and nobody got: of each worker by itself, whatever
+// order copies come in, and not what was before a switch began anew.
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		numbers []uint32
+		missing uint64
+	}{
+		{"all", []uint32{7, 8, 9, 10}, 0},
+		{"some", []uint32{7, 9, 13}, 4},
+		{"overtaken", []uint32{1, 3, 2, 4, 6, 5}, 0},
+		{"overtaken from the first on", []uint32{3, 1, 2, 6}, 2},
+		{"wrapped", []uint32{1<<32 - 2, 1<<32 - 1, 1, 0, 2}, 0},
+		{"anew", []uint32{100_000, 100_003, 0, 1, 3}, 3},
+	} {
+		var n Numbers
+		for _, k := range c.numbers {
+			for engine := range uint8(2) { // whose numbers are apart
+				n.Add(&Copied{Switch: addr(0), Numbered: true, Engine: engine, Sequence: k + uint32(engine)*1_000_000})
+			}
+		}
+		if n.Missing != 2*c.missing {
+			t.Errorf("%s: %d are missing of two workers, want %d", c.name, n.Missing, 2*c.missing)
+		}
+	}
+}
