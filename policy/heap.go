@@ -100,20 +100,16 @@ func (h *heap) up(i, root int, x entry) {
 }
 
 // down fills place i from below, and lets x rise from where that ends, to place root
-// at most: what comes from the bottom seldom belongs much higher, and which is first of
-// four is found without a jump that depends on it.
+// at most: what comes from the bottom seldom belongs much higher.
 func (h *heap) down(i, root int, x entry) {
+	if h.cmp == nil {
+		i = h.sink(i)
+	}
 	v, pos := h.v, h.pos()
 	for k := 4*i + 1; k < len(v); k = 4*i + 1 {
-		if four := v[k:]; len(four) >= 4 && h.cmp == nil {
-			a := four[1].sooner(&four[0])
-			b := 2 + four[3].sooner(&four[2])
-			k += a + (b-a)*four[b&3].sooner(&four[a&3])
-		} else {
-			for c := k + 1; c < min(4*i+5, len(v)); c++ {
-				if h.above(&v[c], &v[k]) {
-					k = c
-				}
+		for c := k + 1; c < min(4*i+5, len(v)); c++ {
+			if h.above(&v[c], &v[k]) {
+				k = c
 			}
 		}
 		v[i] = v[k]
@@ -121,6 +117,30 @@ func (h *heap) down(i, root int, x entry) {
 		i = k
 	}
 	h.up(i, root, x)
+}
+
+// sink fills place i from below as far as there are four to choose from, and returns
+// which place is left. Which is first of four is found without a jump that depends on
+// it, and without waiting for a key to be read by where it stands.
+func (h *heap) sink(i int) int {
+	v, pos := h.v, h.pos()
+	for k := 4*i + 1; k+4 <= len(v); k = 4*i + 1 {
+		four := (*[4]entry)(v[k:])
+		a, b := four[1].sooner(&four[0]), 2+four[3].sooner(&four[2])
+		left, right := min(four[0].key, four[1].key), min(four[2].key, four[3].key)
+		second := 0
+		if right < left {
+			second = 1
+		}
+		if left == right { // rarely
+			second = four[b&3].sooner(&four[a&3])
+		}
+		a ^= (a ^ b) & -second
+		v[i] = four[a&3]
+		pos[v[i].slot] = uint32(i)
+		i = k + a
+	}
+	return i
 }
 
 func (h *heap) remove(slot uint32) {
