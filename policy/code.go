@@ -139,7 +139,7 @@ func truth(b bool) int64 {
 
 // with runs an expression on what load says fields have.
 func (c code) with(load func(o op) int64) int64 {
-	var s []int64
+	s := make([]int64, 0, maxStack)
 	for _, o := range c {
 		switch o.do {
 		case opNum:

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"gswitch/frame"
@@ -327,5 +329,21 @@ func TestBufferOverPortsKeepsAccount(t *testing.T) {
 				t.Errorf("%d left, %d were dropped, at most %d queues shared", left, g.dropped, most)
 			}
 		}
+	}
+}
+
+// A worker compiles a text once, however many of its ports have it.
+func TestPortsOfATextShareItsProgram(t *testing.T) {
+	var shared scheduler.Shared
+	programs := map[*Program]int{}
+	for port := range 32 {
+		o := Order{Text: twoKeys}
+		if port >= 30 {
+			o.Text = "q = Queue(20 pkts);"
+		}
+		programs[Held(o.New(scheduler.Env{Shared: &shared})).Program]++
+	}
+	if got := slices.Sorted(maps.Values(programs)); !slices.Equal(got, []int{2, 30}) {
+		t.Errorf("32 ports of two texts have programs for %v of them, want 2 and 30", got)
 	}
 }

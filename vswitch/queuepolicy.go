@@ -31,13 +31,17 @@ func (cfg *Config) pushOut(p *PortConfig) scheduler.PushOut {
 // validateQueues reports what cannot be meant of the egress queues of ports.
 func (cfg *Config) validateQueues() error {
 	lossless := cfg.losslessQueues()
+	var valid *scheduler.PortConfig // that of the last port: most have the same, and a policy takes long to be proved
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
 		if p.Name == "" {
 			continue
 		}
-		if err := p.Scheduler.Validate(); err != nil {
-			return fmt.Errorf("port %s: %w", p.Name, err)
+		if valid == nil || p.Scheduler != *valid {
+			if err := p.Scheduler.Validate(); err != nil {
+				return fmt.Errorf("port %s: %w", p.Name, err)
+			}
+			valid = &p.Scheduler
 		}
 		for q := range p.Scheduler.Queues {
 			switch c := &p.Scheduler.Queues[q]; {

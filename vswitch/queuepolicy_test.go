@@ -1,9 +1,11 @@
 package vswitch
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gswitch/frame"
 	"gswitch/policy"
@@ -222,5 +224,62 @@ func TestPolicyOverPorts(t *testing.T) {
 	}
 	if n := r.counts(0).Drops[frame.PushedOut]; n != 6 || a != 7 || b != 3 || node.held != 0 {
 		t.Errorf("%d are pushed out, %d and %d leave, and %d are held still; want 6, 7, 3 and 0", n, a, b, node.held)
+	}
+}
+
+// proved counts how often it is checked.
+type proved struct {
+	orders.Ranked
+	checks *int
+}
+
+func (p proved) Check() error {
+	*p.checks++
+	return nil
+}
+
+// What the ports of a switch have alike is proved once, and what differs by itself.
+func TestSameQueuesAreProvedOnce(t *testing.T) {
+	var first, other int
+	cfg := baseConfig(32)
+	for i := range cfg.Ports {
+		cfg.Ports[i].Scheduler.Queues[0].Order = proved{checks: &first}
+		if i >= 30 {
+			cfg.Ports[i].Scheduler.Queues[0].Order = proved{checks: &other}
+		}
+	}
+	if err := cfg.validateQueues(); err != nil || first != 1 || other != 1 {
+		t.Errorf("%v; checked %d and %d times, want once", err, first, other)
+	}
+}
+
+// What a worker does to take over another policy at so many ports of one text, with a
+// packet waiting at each.
+func BenchmarkPolicySwap(b *testing.B) {
+	for _, n := range []int{1, 8, 32} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var cfg [2]*Config
+			for k, text := range []string{`q = Queue(500 pkts); q.procPrio = ranked;`, `x(a, b) = a.flow < b.flow; q = Queue(500 pkts); q.procPrio = ranked; q.admPrio = x;`} {
+				cfg[k] = rated(baseConfig(n), 1e9)
+				for i := range cfg[k].Ports {
+					cfg[k].Ports[i].Scheduler.Queues[0].Order = policy.Order{Text: text}
+				}
+			}
+			r := newRig(b, cfg[0])
+			node := r.sw.Nodes[0]
+			var took []float64
+			for i := 0; b.Loop(); i++ {
+				if err := r.sw.Apply(cfg[(i+1)&1]); err != nil {
+					b.Fatal(err)
+				}
+				r.now += frame.Millisecond
+				began := time.Now()
+				node.Advance(r.now)
+				took = append(took, float64(time.Since(began).Nanoseconds())/1e3)
+			}
+			slices.Sort(took)
+			b.ReportMetric(took[0], "least-us")
+			b.ReportMetric(took[len(took)/2], "median-us")
+		})
 	}
 }
