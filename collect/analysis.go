@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -222,7 +223,7 @@ func (a *Analysis) judgeTraces() {
 		v := a.book.Verdict(t)
 		a.stats[Stat{tracedPackets, string(v.Kind)}]++
 		a.count(t)
-		if v.Kind != traces.Delivered {
+		if v.Kind != traces.Delivered || t.Debug || t.Probe != 0 {
 			a.out = append(a.out, traceEvent(t, &v))
 		}
 	}
@@ -239,6 +240,11 @@ func traceEvent(t *mirror.Trace, v *traces.Verdict) Event {
 	if v.Kind == traces.Looped {
 		e.Where = strings.Join(v.Loop, " ")
 	}
+	var times []string
+	for i := range t.Hops {
+		times = append(times, strconv.FormatInt(int64(t.Hops[i].At-v.First), 10))
+	}
+	e.Times = strings.Join(times, " ")
 	e.At, e.Until = wall(v.First), wall(v.First+v.Delay)
 	e.name(t.Key, v.First)
 	return e

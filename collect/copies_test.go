@@ -46,6 +46,30 @@ func TestCopiesHaveTheirOwnInstants(t *testing.T) {
 	}
 }
 
+// Of packets that arrived those are events that somebody asked for, with the switches that they
+// passed and when; others are counted.
+func TestTracesThatAreKept(t *testing.T) {
+	n := lineOf(t, "l3")
+	m := &message{}
+	for _, dscp := range []uint8{0, mirror.DebugDSCP} {
+		for i, sw := range []string{"s1", "s2"} {
+			ip := wt.IPv4("10.0.0.1", "10.0.1.2", wt.TOS(dscp<<2), wt.IPv4With(func(f *wire.IPv4Fields) { f.ID, f.TTL = 7+uint16(dscp), uint8(64-i) }))
+			r := copyOf(n, sw, start.Add(time.Duration(i)*700*time.Microsecond), ip, wt.UDP(1, 2), wt.Zeros(50))
+			r.Sequence = uint64(len(m.reports) + 1)
+			m.reports = append(m.reports, r)
+		}
+	}
+	a := NewAnalysis(n)
+	a.Add(start.Add(time.Second), m)
+	v := a.Add(start.Add(time.Minute), &message{})
+	if len(v) != 1 || v[0].What != "delivered" || v[0].Path != "s1 s2" || v[0].Times != "0 700000" || v[0].Until.Sub(v[0].At) != 700*time.Microsecond {
+		t.Errorf("%+v", v)
+	}
+	if got := a.Stats()[Stat{tracedPackets, "delivered"}]; got != 2 {
+		t.Errorf("%d are counted", got)
+	}
+}
+
 // What numbers say is missing is found where copies come in: lanes have but some of them each.
 func TestMissingCopies(t *testing.T) {
 	c := &Copies{Metrics: NewMetrics(prometheus.NewRegistry())}

@@ -15,7 +15,7 @@ import (
 const (
 	Loss  = "loss"  // packets of one flow that a link lost, with the cause
 	Lossy = "lossy" // packets of a batch that a link lost, as soon as both of its ends have reported the batch
-	Trace = "trace" // a packet that did not come to its destination
+	Trace = "trace" // a packet that did not come to its destination, or of which somebody asked for a trace
 	Pause = "pause" // a pause that a switch saw or sent
 	Flows = "flow"  // what slots of time show of a flow
 )
@@ -32,13 +32,14 @@ type Event struct {
 	Until time.Time `json:"until"`          // of the last one; lossy: when the batch was over
 	Known time.Time `json:"known,omitzero"` // when the collector had the report that says so
 	// What is the cause of a loss (congestion, blackhole, random, loop, unknown), lost of a lossy link, what
-	// became of a traced packet (dropped, lost, looped), what a neighbour was asked
+	// became of a traced packet (delivered, dropped, lost, looped), what a neighbour was asked
 	// (pause, resume), or what became of a flow (loss, blackhole, loop).
 	What   string `json:"what"`
 	Where  string `json:"where"`            // loss, lossy: link; trace: switch that dropped it, or was the last to see it; pause: who pauses; flow: link, or switch whose tables drop it or where the loop begins
 	Toward string `json:"toward,omitempty"` // trace: who should have seen it next; pause: who is paused
 	Reason string `json:"reason,omitempty"` // trace: of a drop, as the switch reports it; flow: the flow, of IPv6 with hashes of its addresses
 	Path   string `json:"path,omitempty"`   // trace: switches, in order; flow: those of a loop
+	Times  string `json:"times,omitempty"`  // trace: when it came to each switch of path, in ns since it came to the first; by their clocks
 
 	Src      netip.Addr `json:"src,omitzero"`
 	Dst      netip.Addr `json:"dst,omitzero"`

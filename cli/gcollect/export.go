@@ -77,6 +77,7 @@ type row struct {
 	Toward   string    `parquet:"toward,dict"`
 	Reason   string    `parquet:"reason,dict"`
 	Path     string    `parquet:"path,dict"`
+	Times    string    `parquet:"times"`
 	Src      string    `parquet:"src,dict"`
 	Dst      string    `parquet:"dst,dict"`
 	SrcPort  int32     `parquet:"src_port"`
@@ -87,7 +88,7 @@ type row struct {
 }
 
 func rowOf(e *collect.Event) row {
-	r := row{ID: e.ID, Kind: e.Kind, At: e.At, Until: e.Until, Known: e.Known, What: e.What, Where: e.Where, Toward: e.Toward, Reason: e.Reason, Path: e.Path,
+	r := row{ID: e.ID, Kind: e.Kind, At: e.At, Until: e.Until, Known: e.Known, What: e.What, Where: e.Where, Toward: e.Toward, Reason: e.Reason, Path: e.Path, Times: e.Times,
 		SrcPort: int32(e.SrcPort), DstPort: int32(e.DstPort), Protocol: int32(e.Protocol), Packets: int64(e.Packets), Classes: int32(e.Classes)}
 	if e.Known.IsZero() { // of an event that an earlier version found
 		r.Known = time.Unix(0, 0).UTC()

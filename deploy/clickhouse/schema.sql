@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS gswitch.events
     toward   LowCardinality(String) DEFAULT '',
     reason   LowCardinality(String) DEFAULT '',
     path     String DEFAULT '',
+    times    String DEFAULT '',              -- of a packet at each switch of path, in ns since the first
     src      IPv4 DEFAULT '0.0.0.0',
     dst      IPv4 DEFAULT '0.0.0.0',
     src_port UInt16 DEFAULT 0,
