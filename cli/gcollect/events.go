@@ -56,7 +56,8 @@ func (a *app) eventsCommand() *cobra.Command {
 		Long: `events prints what the collectors found, one event a line: links that lost packets of
 a batch, at once (lossy), these packets by flow and cause, when the cause is known
 (loss), packets that did not come to their destination, and marked packets and probes
-(trace), pauses (pause), and flows that lose packets on a link, are lost behind a switch or loop (flow).
+(trace), pauses (pause), and flows that lose packets on a link, are lost behind a
+switch or loop (flow).
 
 With --json each line is an object; its times are in UTC. An event has the same id
 whichever collector found it.`,

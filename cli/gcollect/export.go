@@ -19,6 +19,7 @@ import (
 	"gswitch/collect"
 	"gswitch/collect/ipfix"
 	"gswitch/control/cli"
+	"gswitch/fabric/traces"
 	"gswitch/wholefile"
 )
 
@@ -201,7 +202,7 @@ func (a *app) send(ctx context.Context, c *cobra.Command, by collect.Filter, s *
 	done := make(chan error, 1)
 	go func() {
 		done <- a.each(c, by, func(e *collect.Event) error {
-			if e.Src.Is4() && e.Dst.Is4() {
+			if isLoss(e) {
 				select {
 				case events <- flowOf(e):
 				case <-ctx.Done():
@@ -223,6 +224,11 @@ func (a *app) send(ctx context.Context, c *cobra.Command, by collect.Filter, s *
 		n += len(v)
 	}
 	return n, <-done
+}
+
+// isLoss reports whether an event is of packets of a flow that were lost.
+func isLoss(e *collect.Event) bool {
+	return e.Src.Is4() && e.Dst.Is4() && e.What != string(traces.Delivered)
 }
 
 func flowOf(e *collect.Event) ipfix.Flow {

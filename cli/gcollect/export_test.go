@@ -105,6 +105,12 @@ func TestStatus(t *testing.T) {
 			t.Errorf("%s has the status %d", what, f.Status)
 		}
 	}
+	for what, want := range map[string]bool{"lost": true, "delivered": false} {
+		e := events(1, 2)[1]
+		if e.What = what; isLoss(&e) != want {
+			t.Errorf("%s is among the flows that lost packets: %t", what, !want)
+		}
+	}
 }
 
 // The table of ClickHouse has a column for each key of an event, and no other.
@@ -118,7 +124,7 @@ func TestSchema(t *testing.T) {
 		columns[m[1]] = true
 	}
 	e := events(1, 2)[1]
-	e.Known, e.Toward, e.Reason, e.Path, e.Classes = e.At, "x", "x", "x", 1
+	e.Known, e.Toward, e.Reason, e.Path, e.Times, e.Classes = e.At, "x", "x", "x", "x", 1
 	line, err := json.Marshal(&e)
 	if err != nil {
 		t.Fatal(err)
