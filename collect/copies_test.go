@@ -1,9 +1,13 @@
 package collect
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
+	"net"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,5 +111,49 @@ func TestLanesOfCopies(t *testing.T) {
 		if got < flows/Lanes/2 || got > flows/Lanes*2 {
 			t.Errorf("lane %d has %d of %d flows", lane, got, flows)
 		}
+	}
+}
+
+// Neither reports nor copies are taken from where none may come from, and both are counted.
+func TestStrangersAreRefused(t *testing.T) {
+	h := openHub(t, t.TempDir(), 16<<20)
+	m := NewMetrics(prometheus.NewRegistry())
+	from := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	ctx, stop := context.WithCancel(t.Context())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() { NewReceiver(h.store, line(t), from, m, discard).Serve(ctx, l) })
+	all.Go(func() {
+		(&Copies{Store: h.store, Network: line(t), From: from, Name: "c", Metrics: m, Log: discard}).Serve(ctx, u)
+	})
+	defer all.Wait()
+	defer stop()
+	for i, at := range []net.Addr{l.Addr(), u.LocalAddr()} {
+		c, err := net.Dial(at.Network(), at.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Write(make([]byte, 100)); err != nil && i == 1 { // a connection may be gone already
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if b, _ := io.ReadAll(c); len(b) > 0 {
+				t.Errorf("a stranger is told %x", b)
+			}
+		}
+		for testutil.ToFloat64(m.refused.WithLabelValues([]string{"reports", "copies"}[i])) != 1 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if n := len(h.numbers(t)); n != 0 {
+		t.Errorf("%d reports are in the stream", n)
 	}
 }
