@@ -96,6 +96,7 @@ func (m *Meters) at(port uint16) *meters {
 func (m *Meters) rebuild() {
 	ports := m.node.Config().Ports
 	old := m.ports
+	clear(m.from) // of frames that wait, too: their batches are lost
 	m.ports, m.due = make([]*meters, len(ports)), frame.Never
 	on := 0
 	for i := range ports {
