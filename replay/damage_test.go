@@ -317,7 +317,6 @@ func TestPayloadIsNotKept(t *testing.T) {
 	}
 }
 
-// A record of a few hundred bytes that says it is of a terabyte of memory is refused
 // hollow is a record that begins with an image which is to have so many bytes, and of which the
 // file has few.
 func hollow(t testing.TB, size uint32) []byte {
@@ -360,6 +359,34 @@ func TestImageOfASmallFile(t *testing.T) {
 	}
 }
 
+// An image of which nearly everything is zeros, as tables that are empty are, is written and read, though
+// it becomes thousands of times smaller. The size is little more than what any file may ask for.
+func TestImageOfZeros(t *testing.T) {
+	image := make([]byte, 72<<20)
+	for i := range 4 {
+		image[len(image)-1-i<<24] = byte(i + 1)
+	}
+	var file bytes.Buffer
+	w, err := replay.NewWriter(&file, &replay.Header{Kind: "switch", Document: small, Chunk: 2048, Chunks: 64, Headroom: frame.DefaultHeadroom})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := replay.NewSegment(nil)
+	s.Epoch = &replay.Epoch{Image: image}
+	if err := w.Write(s); err != nil {
+		t.Fatal(err)
+	}
+	size := file.Len()
+	in, err := replay.NewReader(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := replay.ImageOf(in); err != nil || !bytes.Equal(got, image) || size > 3<<20 {
+		t.Errorf("%v: %d bytes of %d, in a file of %d", err, len(got), len(image), size)
+	}
+}
+
+// A record of a few hundred bytes that says it is of a terabyte of memory is refused
 // before anything is taken for it.
 func TestRecordsOfMuchMemory(t *testing.T) {
 	for _, c := range []struct{ chunks, chunk int }{{1 << 24, 1 << 16}, {1 << 24, 2048}, {1 << 24, 1 << 9}, {1 << 40, 2048}, {math.MaxInt, math.MaxInt}, {1 << 25, 1}, {0, 2048}, {-1, 2048}, {64, 0}} {

@@ -17,5 +17,11 @@ func Comparable(b []byte) []byte {
 func Entries(s *Segment) []byte    { return s.b }
 func NewSegment(b []byte) *Segment { return &Segment{b: b, Last: 1e9} }
 
+// ImageOf returns the image with which a record begins.
+func ImageOf(r *Reader) ([]byte, error) {
+	_, err := r.next()
+	return r.image, err
+}
+
 // Available returns how many chunks are free.
 func Available(p *Player) int { return p.pool.Available() }

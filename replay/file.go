@@ -20,7 +20,7 @@ import (
 //	           first, last int64  step, end uint64  rows uint32  the entries, by zstd,
 //	           and behind them the rows of telemetry (telemetry.go), as zstd frames of their own
 //	if the record begins with a node that had been at work, before them:
-//	           "GIMG", the same, an image of it
+//	           "GIMG", the same, an image of it, padded if it is of zeros for the most part (padImage)
 //	at the end of a recording that was lost, a segment without entries:
 //	           "LOST"  length uint32  0  CRC32C uint32  zeros  why
 //	or of the last that was kept of one that went on:
@@ -44,9 +44,30 @@ const (
 	maxSegment = 64 << 20
 )
 
-// mostImage is how many bytes an image may have that so many are in the file: one that
-// somebody made up is to ask for no more memory than an honest one of its size.
-func mostImage(packed int) int { return min(maxImage, maxSegment+64*packed) }
+// imageRatio is to how many bytes one of an image in a file makes at most, beyond maxSegment.
+const imageRatio = 64
+
+// mostImage is how many bytes an image may have that so many are in the file: a small file that
+// somebody made up asks for little memory.
+func mostImage(packed int) int { return min(maxImage, maxSegment+imageRatio*packed) }
+
+// padImage appends to an image that begins at from in b, and has raw bytes, what makes it so long that
+// mostImage allows them: tables that are mostly empty are zeros, which become a thousand times fewer.
+// It is a skippable frame of zstd (RFC 8878, 3.1.2).
+func padImage(b []byte, from, raw int) []byte {
+	n := (raw-maxSegment+imageRatio-1)/imageRatio - (len(b) - from)
+	if n <= 0 {
+		return b
+	}
+	n = max(n-skippableHead, 0)
+	b = le.AppendUint32(le.AppendUint32(b, skippableMagic), uint32(n))
+	return append(b, make([]byte, n)...)
+}
+
+const (
+	skippableMagic = 0x184d2a50
+	skippableHead  = 8 // bytes
+)
 
 // Header says what a record is of: all that it takes to make the node anew.
 type Header struct {
@@ -154,10 +175,10 @@ func (w *Writer) Write(s *Segment) error {
 // image writes the image of the node with which a record begins, behind the header.
 func (w *Writer) image(b []byte) error {
 	packed := w.zstd.EncodeAll(b, w.head(imageMark, len(b), &Segment{}))
-	if most := mostImage(len(packed) - headLen); len(b) > most {
-		return fmt.Errorf("the image of the node has %d bytes, and records take %d at most of one that packs into %d", len(b), most, len(packed)-headLen)
+	if n := max(len(b), len(packed)-headLen); n > maxImage {
+		return fmt.Errorf("the image of the node has %d bytes, and records take %d at most", n, maxImage)
 	}
-	return w.seal(packed)
+	return w.seal(padImage(packed, headLen, len(b)))
 }
 
 // Lost appends that what follows is missing, and why: a record is exact up to

@@ -109,9 +109,8 @@ func Parse(file string, data []byte, o Options) (*Scenario, error) {
 }
 
 // base sets in root, which is as it is written, what the command line says and decodes the document
-// by itself. A
-// setting may suit only what a variant makes of it, such as an option of the
-// congestion control that the variant names: the runs show then.
+// by itself. A setting may suit only what a variant makes of it, such as an option of the congestion
+// control that the variant names: the runs show then.
 func (s *Scenario) base(root, written *yaml.Node, o Options) error {
 	if err := setTexts(root, o.Set); err != nil {
 		return err
@@ -290,7 +289,8 @@ func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabr
 }
 
 // expand makes the runs: every variant, with every combination of the sweep
-// and every seed. Variants change what is written, and the command line what they make of it.
+// and every seed. Variants change what is written, and the command line what they make of it;
+// it need suit no run that was not chosen.
 func (s *Scenario) expand(root, written *yaml.Node, o Options) error {
 	points, err := s.points(child(root, "sweep"))
 	if err != nil {
@@ -306,39 +306,45 @@ func (s *Scenario) expand(root, written *yaml.Node, o Options) error {
 	}
 	for i := range n {
 		for _, p := range points {
-			node := clone(root)
 			name, title := []string{}, []string{}
-			variant := ""
+			variant, from := "", root
+			var change *yaml.Node
 			if variants != nil && len(variants.Content) > 0 {
-				node = clone(written)
 				v := s.Doc.Variants[i]
-				variant = v.Name
+				variant, from, change = v.Name, written, child(variants.Content[i], "set")
 				name, title = append(name, v.Name), append(title, cmp.Or(v.Title, v.Name))
-				if err := setAll(s.File, node, fmt.Sprintf("variants[%d].set", i), child(variants.Content[i], "set")); err != nil {
-					return err
-				}
-			}
-			for _, q := range p {
-				name, title = append(name, q.key+"="+label(q.value)), append(title, q.key+" "+label(q.value))
-			}
-			if len(o.Only) == 0 || slices.Contains(o.Only, variant) || slices.Contains(o.Only, strings.Join(name, ", ")) {
-				if err := setTexts(node, o.Set); err != nil {
-					return err
-				}
 			}
 			var settings []Setting
 			for _, q := range p {
-				if err := setPath(node, q.path, q.value, q.at); err != nil {
-					return section.Errors{{File: s.File, Line: q.at.Line, Column: q.at.Column, Key: "sweep", Problem: err.Error()}}
-				}
+				name, title = append(name, q.key+"="+label(q.value)), append(title, q.key+" "+label(q.value))
 				settings = append(settings, Setting{q.key, q.path, label(q.value)})
 			}
-			doc, topology, err := decode(s.File, node, o, true)
-			switch {
-			case err != nil && len(name) == 0:
-				return err // of the only run, which has no name
-			case err != nil:
-				return fmt.Errorf("run %q:\n%w", strings.Join(name, ", "), err)
+			run := func(set []string) (*yaml.Node, *Document, *fabric.Topology, error) {
+				node := clone(from)
+				if err := setAll(s.File, node, fmt.Sprintf("variants[%d].set", i), change); err != nil {
+					return nil, nil, nil, err
+				}
+				if err := setTexts(node, set); err != nil {
+					return nil, nil, nil, err
+				}
+				for _, q := range p {
+					if err := setPath(node, q.path, q.value, q.at); err != nil {
+						return nil, nil, nil, section.Errors{{File: s.File, Line: q.at.Line, Column: q.at.Column, Key: "sweep", Problem: err.Error()}}
+					}
+				}
+				doc, topology, err := decode(s.File, node, o, true)
+				if err != nil && len(name) > 0 { // the only run has no name
+					err = fmt.Errorf("run %q:\n%w", strings.Join(name, ", "), err)
+				}
+				return node, doc, topology, err
+			}
+			node, doc, topology, err := run(o.Set)
+			chosen := len(o.Only) == 0 || slices.Contains(o.Only, variant) || slices.Contains(o.Only, strings.Join(name, ", "))
+			if err != nil && !chosen {
+				node, doc, topology, err = run(nil)
+			}
+			if err != nil {
+				return err
 			}
 			for _, seed := range doc.Seeds {
 				r := Run{Name: strings.Join(name, ", "), Title: strings.Join(title, ", "), Variant: variant, Point: settings, Seed: seed, Doc: doc, Topology: topology, source: node}

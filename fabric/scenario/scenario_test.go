@@ -134,6 +134,23 @@ func TestSetOverVariants(t *testing.T) {
 	}
 }
 
+// A variant that only the command line completes hinders no other one, whether it is chosen or not.
+func TestSetCompletesVariants(t *testing.T) {
+	text := small + "variants: [{name: a}, {name: b, set: {hosts.params: {eta: 0.9}}}]\n"
+	if _, err := Parse("s.yaml", []byte(text), Options{Only: []string{"a"}}); err == nil || !strings.Contains(err.Error(), `run "b"`) {
+		t.Errorf("b as it is written: %v", err)
+	}
+	if _, err := Parse("s.yaml", []byte(text), Options{Set: []string{"hosts.cc=dcqcn", "hosts.params.eta=0.5"}, Only: []string{"a"}}); err == nil || !strings.Contains(err.Error(), `run "a"`) {
+		t.Errorf("what does not suit the chosen one: %v", err)
+	}
+	for _, only := range []string{"a", "b"} {
+		s := parse(t, text, Options{Set: []string{"hosts.cc=hpcc", "hosts.params.n=4"}, Only: []string{only}})
+		if r := s.Runs[0]; len(s.Runs) != 1 || r.Name != only || r.Doc.Hosts.CC != "hpcc" || r.Doc.Hosts.Params["n"] != "4" {
+			t.Errorf("%d runs, %s: %s with %v", len(s.Runs), r.Name, r.Doc.Hosts.CC, r.Doc.Hosts.Params)
+		}
+	}
+}
+
 // Another congestion control on the command line gets no options of the one of the document, and
 // those that the command line gives it.
 func TestSetAnotherControl(t *testing.T) {
