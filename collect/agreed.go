@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,10 +14,21 @@ import (
 // attempts is how often a change is tried that others come before.
 const attempts = 16
 
+// betweenAttempts is the pause before the second attempt; each later one is that much longer.
+const betweenAttempts = 5 * time.Millisecond
+
 // amend changes what collectors have agreed on under a key, if change says so. Where another
 // one changes it at the same time, it is called again with what that left.
 func amend[T any](ctx context.Context, s *Store, key string, change func(v *T) (bool, error)) error {
-	for range attempts {
+	for i := range attempts {
+		if i > 0 {
+			// What is read may be a little behind what was written (jetstream.KeyValue).
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Duration(i) * betweenAttempts):
+			}
+		}
 		v, revision, err := agreed[T](ctx, s, key)
 		if err != nil {
 			return err
@@ -33,8 +45,11 @@ func amend[T any](ctx context.Context, s *Store, key string, change func(v *T) (
 		} else {
 			_, err = s.lanes.Update(ctx, key, text, revision)
 		}
-		if !taken(err) && !errors.Is(err, jetstream.ErrKeyExists) {
-			return err
+		switch {
+		case err == nil:
+			return nil
+		case !taken(err) && !errors.Is(err, jetstream.ErrKeyExists):
+			return fmt.Errorf("whether it is kept is not known: ask what there is now (%w)", err)
 		}
 	}
 	return fmt.Errorf("others change %s all the time: ask again", key)
@@ -69,7 +84,7 @@ func ask[A any](ctx context.Context, s *Store, subject string, request any) (*A,
 		return nil, errors.New("no collector runs that could decide: start gcollect run")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("no collector answered in time, and one may have done it nevertheless: ask again, which changes nothing then (%w)", err)
+		return nil, fmt.Errorf("no collector answered in time, and one may have done it nevertheless: ask again; then what was added or allowed changes nothing, and what was removed or ended is refused, as it is not there (%w)", err)
 	}
 	a := new(A)
 	if err := json.Unmarshal(m.Data, a); err != nil {

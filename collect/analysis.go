@@ -35,6 +35,7 @@ const (
 	reportProblems  = "problems" // by problem
 	tracedPackets   = "traces"   // by what became of them
 	tracesEarly     = "early"
+	tracesSilent    = "silent"       // without an event
 	tracedLinks     = "traced links" // packets, by link
 	tracedBytes     = "traced bytes" // of these
 	tracedFlows     = "traced flows" // that began, by link
@@ -49,11 +50,11 @@ const (
 	flowSlots       = "slots"   // of switches: whole; crowded, of which not all flows are known; unknown
 )
 
-// minus returns what was counted since.
+// minus returns what was counted since. A counter that began anew has no less than nothing.
 func (s Stats) minus(before Stats) Stats {
 	v := Stats{}
 	for k, n := range s {
-		v[k] = n - before[k]
+		v[k] = n - min(before[k], n)
 	}
 	return v
 }
@@ -75,6 +76,7 @@ type Analysis struct {
 	most        bounds
 	refused     refusals
 	counters    *counters // that were counted by last
+	arrived     arrivals
 }
 
 // refusals are how often something was left out for want of memory.
@@ -223,7 +225,11 @@ func (a *Analysis) judgeTraces() {
 		v := a.book.Verdict(t)
 		a.stats[Stat{tracedPackets, string(v.Kind)}]++
 		a.count(t)
-		if v.Kind != traces.Delivered || t.Debug || t.Probe != 0 {
+		switch marked := t.Debug || t.Probe != 0; {
+		case v.Kind == traces.Delivered && !marked:
+		case v.Kind == traces.Delivered && !a.arrived.take(a.now):
+			a.stats[Stat{tracesSilent, ""}]++
+		default:
 			a.out = append(a.out, traceEvent(t, &v))
 		}
 	}
@@ -232,6 +238,31 @@ func (a *Analysis) judgeTraces() {
 		a.out = append(a.out, pauseEvent(&a.book.Pauses[i]))
 	}
 	a.book.Pauses = a.book.Pauses[:0]
+}
+
+// mostArrived is of how many marked packets and probes that arrived a lane makes events in a
+// second: any host can mark packets, and events of those would push all others out of the
+// stream.
+const mostArrived = 1000
+
+// arrivals is a token bucket of mostArrived, by the time of a lane.
+type arrivals struct {
+	tokens time.Duration // each is a second through mostArrived
+	at     time.Time
+}
+
+// take reports whether there may be another event.
+func (b *arrivals) take(now time.Time) bool {
+	if passed := now.Sub(b.at); b.at.IsZero() || passed >= time.Second || passed < -Memory {
+		b.tokens, b.at = time.Second, now
+	} else if passed > 0 {
+		b.tokens, b.at = min(b.tokens+passed, time.Second), now
+	}
+	if b.tokens < time.Second/mostArrived {
+		return false
+	}
+	b.tokens -= time.Second / mostArrived
+	return true
 }
 
 func traceEvent(t *mirror.Trace, v *traces.Verdict) Event {

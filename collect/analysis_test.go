@@ -10,6 +10,7 @@ import (
 
 	"gswitch/fabric"
 	"gswitch/frame"
+	"gswitch/mirror"
 	"gswitch/telemetry"
 	"gswitch/telemetry/lossradar"
 	"gswitch/wire"
@@ -326,5 +327,37 @@ func TestClockOfTheStreamIsSet(t *testing.T) {
 	}
 	if a.Add(start.Add(time.Second+Memory), tick); a.nodes["s1"] != nil {
 		t.Error("it is waited for without end")
+	}
+}
+
+// Any host can mark packets: of those that arrived there are so many events in a second of the
+// lane's time, and the others are counted. What was dropped has its event always.
+func TestMarkedPacketsAreNotAllEvents(t *testing.T) {
+	n := lineOf(t, "l3")
+	a := NewAnalysis(n)
+	at := func(name string) netip.Addr {
+		i, _ := n.plan.Topology.Lookup(name)
+		return n.plan.Nodes[i].Loopback[0]
+	}
+	whole := func(now time.Time, delivered, dropped int) int {
+		a.now, a.out = now, nil
+		key := mirror.Key{Proto: 17, Src: [4]byte{10, 0, 0, 1}, Dst: [4]byte{10, 0, 1, 2}}
+		for range delivered {
+			a.book.Done = append(a.book.Done, &mirror.Trace{Key: key, Debug: true, Hops: []mirror.Hop{{Switch: at("s1"), TTL: 64}, {Switch: at("s2"), TTL: 63}}})
+		}
+		for range dropped {
+			a.book.Done = append(a.book.Done, &mirror.Trace{Key: key, Debug: true, Dropped: []mirror.Hop{{Switch: at("s1"), TTL: 64, Reason: frame.NoRoute}}})
+		}
+		a.judgeTraces()
+		return len(a.out)
+	}
+	for i, want := range []int{mostArrived + 7, 500 + 7, mostArrived + 7} {
+		now := start.Add([]time.Duration{0, 500 * time.Millisecond, time.Hour}[i])
+		if got := whole(now, 3000, 7); got != want {
+			t.Errorf("%d events of 3000 that arrived and 7 that did not, want %d", got, want)
+		}
+	}
+	if got := a.Stats()[Stat{tracesSilent, ""}]; got != 9000-2500 {
+		t.Errorf("%d have no event, want 6500: %v", got, a.Stats())
 	}
 }

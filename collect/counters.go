@@ -57,6 +57,11 @@ func (v *counters) has(id string) bool {
 	return v != nil && slices.ContainsFunc(v.all, func(c Counter) bool { return c.key == id })
 }
 
+// gone reports whether a count is that of a counter that was removed.
+func (v *counters) gone(k Stat) bool {
+	return (k.Family == countedPackets || k.Family == countedBytes) && !v.has(k.Label)
+}
+
 const (
 	// mostCounters is how many counters there may be: each looks at every trace.
 	mostCounters = 256
@@ -66,15 +71,15 @@ const (
 
 var isName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// check reads the filter of a counter.
-func (n *Network) check(c *Counter) (err error) {
+// check reads the filter of a counter, with the names of a book of the network.
+func check(book *traces.Book, c *Counter) (err error) {
 	switch {
 	case !isName.MatchString(c.Name):
 		return fmt.Errorf("the counter %q: its name has letters, digits, _ and -, at most 64", c.Name)
 	case len(c.Filter) > mostFilter:
 		return fmt.Errorf("the counter %s: a filter of more than %d bytes", c.Name, mostFilter)
 	}
-	if c.filter, err = traces.New(n.plan).Filter(c.Filter); err != nil {
+	if c.filter, err = book.Filter(c.Filter); err != nil {
 		return fmt.Errorf("the counter %s: %w", c.Name, err)
 	}
 	return nil
@@ -87,7 +92,7 @@ func (n *Network) Count(name, filter string) error {
 		v = *now
 	}
 	c := Counter{Name: name, Filter: filter}
-	if err := v.add(n, &c); err != nil {
+	if err := v.add(traces.New(n.plan), &c); err != nil {
 		return err
 	}
 	v.fixed++
@@ -96,8 +101,8 @@ func (n *Network) Count(name, filter string) error {
 }
 
 // add adds a counter.
-func (v *counters) add(n *Network, c *Counter) error {
-	switch err := n.check(c); {
+func (v *counters) add(book *traces.Book, c *Counter) error {
+	switch err := check(book, c); {
 	case err != nil:
 		return err
 	case len(v.all) >= mostCounters:
@@ -118,8 +123,9 @@ func (n *Network) SetCounters(list []Counter) error {
 	if now := n.counters.Load(); now != nil {
 		v.fixed, v.all = now.fixed, now.all[:now.fixed]
 	}
+	book := traces.New(n.plan)
 	for _, c := range list {
-		errs = append(errs, v.add(n, &c))
+		errs = append(errs, v.add(book, &c))
 	}
 	n.counters.Store(&v)
 	return errors.Join(errs...)
@@ -143,9 +149,7 @@ func (a *Analysis) count(t *mirror.Trace) {
 	now := a.network.counters.Load()
 	if now != a.counters {
 		a.counters = now
-		maps.DeleteFunc(a.stats, func(k Stat, _ uint64) bool {
-			return (k.Family == countedPackets || k.Family == countedBytes) && !now.has(k.Label)
-		})
+		maps.DeleteFunc(a.stats, func(k Stat, _ uint64) bool { return now.gone(k) })
 	}
 	if now == nil {
 		return

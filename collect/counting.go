@@ -3,10 +3,13 @@ package collect
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"gswitch/fabric/traces"
 )
 
 // CountRequest is what a collector is asked for: a counter that is to be added, the name of one
@@ -47,6 +50,8 @@ func (s *Store) counter(n *Network, m *Metrics) func(context.Context, []byte) an
 		st, err := (*CountState)(nil), json.Unmarshal(text, &r)
 		if err != nil {
 			err = fmt.Errorf("it is no request about counters: %w", err)
+		} else if r.Add != nil && r.Remove != "" {
+			err = errors.New("a counter is added or removed: ask for one at a time")
 		} else {
 			st, err = s.changeCounters(ctx, n, &r)
 		}
@@ -68,20 +73,29 @@ func (s *Store) AskCount(ctx context.Context, r *CountRequest) (*CountState, err
 
 // changeCounters carries out a request.
 func (s *Store) changeCounters(ctx context.Context, n *Network, r *CountRequest) (st *CountState, err error) {
+	// Before anything is changed, so that an error says that nothing was.
+	counted, err := askAll[[]Counter](ctx, s, countedSubject)
+	if err != nil {
+		return nil, err
+	}
+	var fixed []Counter // of any collector
+	for _, v := range counted {
+		for _, c := range *v {
+			if c.Since.IsZero() {
+				fixed = append(fixed, c)
+			}
+		}
+	}
 	var all []Counter
 	refused := ""
 	err = amend(ctx, s, countKey, func(v *[]Counter) (changed bool, err error) {
-		changed, err = n.change(v, r)
+		changed, err = n.change(v, fixed, r)
 		refused, all = "", *v
 		if err != nil {
 			refused = err.Error()
 		}
 		return changed && err == nil, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	counted, err := askAll[[]Counter](ctx, s, countedSubject)
 	if err != nil {
 		return nil, err
 	}
@@ -112,12 +126,9 @@ func (st *CountState) add(c *Counter) {
 	st.Counters[i].Bytes += c.Bytes
 }
 
-// change adds a counter to those that are kept or removes one, or says why not.
-func (n *Network) change(v *[]Counter, r *CountRequest) (changed bool, err error) {
-	var fixed []Counter
-	if now := n.counters.Load(); now != nil {
-		fixed = now.all[:now.fixed]
-	}
+// change adds a counter to those that are kept or removes one, or says why not. Collectors have
+// fixed ones from their command lines.
+func (n *Network) change(v *[]Counter, fixed []Counter, r *CountRequest) (changed bool, err error) {
 	named := func(name string) func(Counter) bool { return func(c Counter) bool { return c.Name == name } }
 	switch {
 	case r.Remove != "":
@@ -140,8 +151,15 @@ func (n *Network) change(v *[]Counter, r *CountRequest) (changed bool, err error
 		}
 		return false, fmt.Errorf("there is a counter %s already, of %q: remove it first", c.Name, (*v)[at].Filter)
 	}
-	with := counters{all: slices.Concat(fixed, *v)}
-	if err := with.add(n, &c); err != nil {
+	if slices.ContainsFunc(fixed, named(c.Name)) {
+		return false, fmt.Errorf("there are two counters %s: one is of --count of a collector", c.Name)
+	}
+	// Each collector has its own beside those that are kept.
+	with := counters{all: *v}
+	if now := n.counters.Load(); now != nil {
+		with.all = slices.Concat(now.all[:now.fixed], *v)
+	}
+	if err := with.add(traces.New(n.plan), &c); err != nil {
 		return false, err
 	}
 	*v = append(*v, c)
@@ -166,13 +184,22 @@ func (m *Metrics) counted(context.Context, []byte) any {
 // cannot be had of them stops nothing.
 func (w *Workers) adoptCounters(ctx context.Context) {
 	v, revision, err := agreed[[]Counter](ctx, w.Store, countKey)
-	if err == nil && revision != w.counters {
-		w.counters = revision
-		if err = w.Network.SetCounters(*v); err == nil {
-			w.unknown = ""
+	if err != nil {
+		if ctx.Err() == nil && err.Error() != w.unread {
+			w.unread = err.Error()
+			w.Log.Warn("the counters of gcollect count cannot be read; it is tried again", "error", err)
 		}
+		return
 	}
-	if err != nil && ctx.Err() == nil && err.Error() != w.unknown {
+	w.unread = ""
+	// A server that is behind the others may know an earlier state, or none.
+	if revision <= w.counters {
+		return
+	}
+	w.counters = revision
+	if err = w.Network.SetCounters(*v); err == nil {
+		w.unknown = ""
+	} else if err.Error() != w.unknown {
 		w.unknown = err.Error()
 		w.Log.Warn("not all counters of gcollect count are counted here; their filters need the network that they were added with (--fabric)", "error", err)
 	}

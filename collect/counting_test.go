@@ -187,3 +187,59 @@ func TestPacketsAreCountedOnce(t *testing.T) {
 		}
 	}
 }
+
+// A name of --count is taken, also where another collector than the one that answers has it.
+func TestNamesOfOtherCollectors(t *testing.T) {
+	h := openHub(t, t.TempDir(), 16<<20)
+	h.store.patience = time.Hour
+	a := tallyOf(t, h, "a")
+	tallyOf(t, h, "b", "mine")
+	for _, r := range []*CountRequest{{Add: &Counter{Name: "mine", Filter: "tcp"}}, {Remove: "mine"}} {
+		st, err := h.store.changeCounters(t.Context(), a.Network, r)
+		if err != nil || !strings.Contains(st.Refused, "of --count") || len(st.Counters) != 1 {
+			t.Errorf("%+v, %v", st, err)
+		}
+	}
+	both := CountRequest{Add: &Counter{Name: "x", Filter: "tcp"}, Remove: "x"}
+	if st := countersAfter(t, h, both); !strings.Contains(st.Refused, "one at a time") {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A server that is behind the others shows an earlier state, or none: counters stay, and go on.
+func TestEarlierCountersAreNotAdopted(t *testing.T) {
+	h := openHub(t, t.TempDir(), 16<<20)
+	a := tallyOf(t, h, "a")
+	if err := a.Network.SetCounters([]Counter{{Name: "web", Filter: "tcp", Since: start}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, kept := range []string{"", "[]"} {
+		a.counters = 1000
+		if kept != "" {
+			if _, err := h.store.lanes.Put(t.Context(), countKey, []byte(kept)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.sees(t, 80, 1)
+	}
+	id := a.Network.counters.Load().all[0].key
+	if sum, _ := a.Metrics.sum(); sum[Stat{countedPackets, id}] != 2 {
+		t.Errorf("%v, want 2 packets", sum)
+	}
+	before := Stats{{countedPackets, id}: 5}
+	if n := a.analysis.Stats().minus(before)[Stat{countedPackets, id}]; n != 0 {
+		t.Errorf("%d of a counter that began anew", n)
+	}
+	// What is left of a counter that was removed goes with it.
+	a.counters = 0
+	a.sees(t, 80, 0)
+	a.Metrics.leftLane(1)
+	if n := len(a.Metrics.left); n == 0 || a.Metrics.left[Stat{countedPackets, id}] != 0 {
+		t.Errorf("left: %v", a.Metrics.left)
+	}
+	a.Metrics.left[Stat{countedPackets, id}] = 7
+	a.Metrics.leftLane(2)
+	if _, ok := a.Metrics.left[Stat{countedPackets, id}]; ok {
+		t.Error("a counter that was removed is kept")
+	}
+}

@@ -72,6 +72,8 @@ func (s *Store) decider(m *Metrics) func(context.Context, []byte) any {
 		st, err := (*MarksState)(nil), json.Unmarshal(text, &r)
 		if err != nil {
 			err = fmt.Errorf("it is no request about marks: %w", err)
+		} else if r.Allow != nil && r.End != "" {
+			err = errors.New("marks are allowed or ended: ask for one at a time")
 		} else {
 			st, err = s.decide(ctx, &r)
 		}

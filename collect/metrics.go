@@ -75,6 +75,7 @@ var families = map[string]struct {
 	reportProblems:  {desc("report_problems_total", "Reports that say nothing: they cannot be read (bad), are of a kind or a port that is not known here (foreign), came twice (again), came after their batch or slot was judged (late), are of an instant that has not been yet (ahead), have another shape than those of the other end (different), or found no memory (full).", "problem"), same},
 	tracedPackets:   {desc("traces_total", "Packets that were traced by copies, by what became of them.", "what"), same},
 	tracesEarly:     {desc("traces_early_total", "Of these, packets that were judged before all copies may have been there: there were too many at once, of one packet, or for too long."), none},
+	tracesSilent:    {desc("traces_without_event_total", "Of these, marked packets and probes that arrived and have no event: there were more than 1000 in a second in their lane."), none},
 	tracedLinks:     {desc("link_traced_packets_total", "Packets that a link between two switches carried, of those that are traced by copies.", "link"), same},
 	tracedBytes:     {desc("link_traced_bytes_total", "Bytes of these, of their IP packets.", "link"), same},
 	tracedFlows:     {desc("link_traced_flows_total", "Connections of TCP that began over a link between two switches: its SYN without ACK was traced by copies.", "link"), same},
@@ -111,8 +112,8 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 	sum, now := m.sum()
 	for k, n := range sum {
 		f := families[k.Family]
-		if (k.Family == countedPackets || k.Family == countedBytes) && !now.has(k.Label) {
-			continue // it was removed
+		if now.gone(k) {
+			continue
 		}
 		c <- prometheus.MustNewConstMetric(f.Desc, prometheus.CounterValue, float64(n), f.labels(k.Label)...)
 	}
@@ -151,6 +152,10 @@ func (m *Metrics) leftLane(lane int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.left.add(m.found[lane])
+	if m.counts != nil {
+		now := m.counts.counters.Load()
+		maps.DeleteFunc(m.left, func(k Stat, _ uint64) bool { return now.gone(k) })
+	}
 	delete(m.found, lane)
 	delete(m.uses, lane)
 }

@@ -43,6 +43,7 @@ type Workers struct {
 	watch    map[string]*watched
 	counters uint64 // the revision of those that the network has
 	unknown  string // why it has not all of them, as it was logged
+	unread   string // why they could not be read
 }
 
 // watched is a value that its owner renews while it is up.

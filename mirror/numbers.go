@@ -30,6 +30,10 @@ const (
 	// mostBehind is how many copies may overtake one. A number that is further behind is
 	// that of a source that began anew.
 	mostBehind = 1 << 12
+	// mostAhead is how many copies may be missing before one: a second of more than collectors
+	// take. What seems to be a longer loss is a source that began anew far from its last
+	// number, or a copy that somebody made up.
+	mostAhead = 1 << 20
 )
 
 // Add takes a copy.
@@ -48,14 +52,20 @@ func (n *Numbers) Add(c *Copied) {
 	}
 	before := s.missing()
 	switch ahead := int32(c.Sequence - s.last); {
-	case ahead > 0:
-		s.last = c.Sequence
-	case ahead <= -mostBehind:
+	case ahead > mostAhead || ahead <= -mostBehind:
 		*s = numbered{c.Sequence, c.Sequence, 1}
 		return
+	case ahead > 0:
+		s.last = c.Sequence
 	case c.Sequence-s.first > s.last-s.first:
 		s.first = c.Sequence // sent before the first one that came
 	}
 	s.came++
+	if s.came > s.last-s.first+1 {
+		// More came than there are numbers: they are those of a source that began anew.
+		n.Missing -= before
+		*s = numbered{c.Sequence, c.Sequence, 1}
+		return
+	}
 	n.Missing += s.missing() - before
 }

@@ -2,6 +2,14 @@ package mirror
 
 import "testing"
 
+// upTo are the numbers from 0 to n.
+func upTo(n uint32) (v []uint32) {
+	for k := range n + 1 {
+		v = append(v, k)
+	}
+	return v
+}
+
 // What is missing is what the numbers have and nobody got: of each worker by itself, whatever
 // order copies come in, and not what was before a switch began anew.
 func TestNumbers(t *testing.T) {
@@ -16,6 +24,10 @@ func TestNumbers(t *testing.T) {
 		{"overtaken from the first on", []uint32{3, 1, 2, 6}, 2},
 		{"wrapped", []uint32{1<<32 - 2, 1<<32 - 1, 1, 0, 2}, 0},
 		{"anew", []uint32{100_000, 100_003, 0, 1, 3}, 3},
+		{"anew, from the upper half", []uint32{3_000_000_000, 3_000_000_001, 0, 1, 3}, 1},
+		{"anew, before one could tell by the number", append(upTo(1000), append(upTo(1000), 1005, 1010)...), 8},
+		{"many", []uint32{7, 5008}, 5000},
+		{"made up", []uint32{7, 8, 2_000_000_000, 9, 10, 12}, 1},
 	} {
 		var n Numbers
 		for _, k := range c.numbers {

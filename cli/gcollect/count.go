@@ -2,6 +2,7 @@ package gcollect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -59,6 +60,9 @@ func (a *app) countRemoveCommand() *cobra.Command {
 		Example: "  gcollect count remove web",
 		Args:    cli.Args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] == "" {
+				return cli.Usage(errors.New("NAME is empty: gcollect count list shows the names"))
+			}
 			return a.count(c, &collect.CountRequest{Remove: args[0]})
 		},
 	}

@@ -81,7 +81,12 @@ func (a *app) marksEndCommand() *cobra.Command {
 hosts first: copies of what they mark go on to count.`,
 		Example: "  gcollect marks end web",
 		Args:    cli.Args(cobra.ExactArgs(1)),
-		RunE:    func(c *cobra.Command, args []string) error { return a.marks(c, &collect.MarksRequest{End: args[0]}) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] == "" {
+				return cli.Usage(errors.New("NAME is empty: gcollect marks show shows the names"))
+			}
+			return a.marks(c, &collect.MarksRequest{End: args[0]})
+		},
 	}
 }
 
