@@ -16,8 +16,8 @@ const mostHashed = 60
 // may fragment (RFC 6864): RoCEv2's by the low half of the PSN, others by the checksum of TCP
 // or UDP, and what has none by a hash of its addresses, its ports and its first bytes. It is
 // the same at every hop: neither the time to live, DSCP and ECN nor telemetry that is put
-// in on the way (INT) change it. 0: there is none; a value that is 0 counts as 1. b[l4:] is the transport header, if l4 is
-// not 0.
+// in on the way (INT) change it. 0: there is none; a value that is 0 counts as 1. b[l4:] is
+// the transport header, if l4 is not 0.
 func identity(ip wire.IPv4, b []byte, l4 int) uint16 {
 	be := binary.BigEndian
 	if l4 == 0 || ip.FlagsOffset() != wire.IPv4DontFragment {

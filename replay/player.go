@@ -84,7 +84,7 @@ type Player struct {
 	stamps    []stamp // of the next vector
 	nextStamp int     // the first of them that is not given
 	v         []frame.Ref
-	sums      uint64 // hashes that were compared
+	sums      uint64 // hashes of frames that were compared
 
 	failed uint64
 	free   *free
@@ -265,7 +265,10 @@ func (p *Player) compare() error {
 	if p.seg.bad {
 		return p.damaged()
 	}
-	if p.sums++; p.free != nil {
+	if frames > 0 {
+		p.sums++
+	}
+	if p.free != nil {
 		return nil
 	}
 	if frames != p.sent.frames {
