@@ -71,6 +71,33 @@ func agreed[T any](ctx context.Context, s *Store, key string) (v *T, revision ui
 	return v, e.Revision(), nil
 }
 
+// refusing is what is answered to a request; it says why that was refused.
+type refusing[S any] interface {
+	*S
+	refused() *string
+}
+
+// decided is how a collector answers requests about something. It counts what is refused.
+func decided[R, S any, P refusing[S]](m *Metrics, what string, decide func(context.Context, *R) (P, error)) func(context.Context, []byte) any {
+	return func(ctx context.Context, text []byte) any {
+		r, st := new(R), P(nil)
+		err := json.Unmarshal(text, r)
+		if err != nil {
+			err = fmt.Errorf("it is no request about %s: %w", what, err)
+		} else {
+			st, err = decide(ctx, r)
+		}
+		if err != nil {
+			st = P(new(S))
+			*st.refused() = err.Error()
+		}
+		if *st.refused() != "" {
+			m.refused.WithLabelValues(what).Inc()
+		}
+		return st
+	}
+}
+
 // ask asks one of the collectors that run.
 func ask[A any](ctx context.Context, s *Store, subject string, request any) (*A, error) {
 	text, err := json.Marshal(request)

@@ -2,7 +2,6 @@ package collect
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -45,25 +44,10 @@ func (s *Store) AnswerCount(ctx context.Context, n *Network, m *Metrics) error {
 }
 
 func (s *Store) counter(n *Network, m *Metrics) func(context.Context, []byte) any {
-	return func(ctx context.Context, text []byte) any {
-		var r CountRequest
-		st, err := (*CountState)(nil), json.Unmarshal(text, &r)
-		if err != nil {
-			err = fmt.Errorf("it is no request about counters: %w", err)
-		} else if r.Add != nil && r.Remove != "" {
-			err = errors.New("a counter is added or removed: ask for one at a time")
-		} else {
-			st, err = s.changeCounters(ctx, n, &r)
-		}
-		if err != nil {
-			st = &CountState{Refused: err.Error()}
-		}
-		if st.Refused != "" {
-			m.refused.WithLabelValues("counters").Inc()
-		}
-		return st
-	}
+	return decided(m, "counters", func(ctx context.Context, r *CountRequest) (*CountState, error) { return s.changeCounters(ctx, n, r) })
 }
+
+func (st *CountState) refused() *string { return &st.Refused }
 
 // AskCount asks the collectors that run about counters. To ask again for what there is changes
 // nothing.
@@ -73,6 +57,9 @@ func (s *Store) AskCount(ctx context.Context, r *CountRequest) (*CountState, err
 
 // changeCounters carries out a request.
 func (s *Store) changeCounters(ctx context.Context, n *Network, r *CountRequest) (st *CountState, err error) {
+	if r.Add != nil && r.Remove != "" {
+		return nil, errors.New("a counter is added or removed: ask for one at a time")
+	}
 	// Before anything is changed, so that an error says that nothing was.
 	counted, err := askAll[[]Counter](ctx, s, countedSubject)
 	if err != nil {

@@ -2,7 +2,6 @@ package collect
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,25 +66,10 @@ func (s *Store) AnswerMarks(ctx context.Context, m *Metrics) error {
 }
 
 func (s *Store) decider(m *Metrics) func(context.Context, []byte) any {
-	return func(ctx context.Context, text []byte) any {
-		var r MarksRequest
-		st, err := (*MarksState)(nil), json.Unmarshal(text, &r)
-		if err != nil {
-			err = fmt.Errorf("it is no request about marks: %w", err)
-		} else if r.Allow != nil && r.End != "" {
-			err = errors.New("marks are allowed or ended: ask for one at a time")
-		} else {
-			st, err = s.decide(ctx, &r)
-		}
-		if err != nil {
-			st = &MarksState{Refused: err.Error()}
-		}
-		if st.Refused != "" {
-			m.refused.WithLabelValues("marks").Inc()
-		}
-		return st
-	}
+	return decided(m, "marks", s.decide)
 }
+
+func (st *MarksState) refused() *string { return &st.Refused }
 
 // AskMarks asks the collectors that run about marks. To ask again for what was allowed
 // changes nothing.
@@ -96,6 +80,9 @@ func (s *Store) AskMarks(ctx context.Context, r *MarksRequest) (*MarksState, err
 // decide carries out a request. Of two that come at once the second one is decided by what the
 // first one left.
 func (s *Store) decide(ctx context.Context, r *MarksRequest) (st *MarksState, err error) {
+	if r.Allow != nil && r.End != "" {
+		return nil, errors.New("marks are allowed or ended: ask for one at a time")
+	}
 	err = amend(ctx, s, marksKey, func(marks *[]Marks) (changed bool, err error) {
 		st = &MarksState{Marks: *marks}
 		for _, m := range st.Marks {

@@ -3,7 +3,6 @@ package gcollect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -74,14 +73,7 @@ func (a *app) count(c *cobra.Command, r *collect.CountRequest) error {
 	if err != nil {
 		return err
 	}
-	if st.Refused != "" {
-		return fmt.Errorf("refused: %s", st.Refused)
-	}
-	if a.json {
-		return printJSON(c.OutOrStdout(), st)
-	}
-	showCounters(c.OutOrStdout(), st)
-	return nil
+	return report(c, a, st.Refused, st, showCounters)
 }
 
 func showCounters(w io.Writer, st *collect.CountState) {

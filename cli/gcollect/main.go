@@ -94,6 +94,18 @@ func asked[T any](ctx context.Context, a *app, question func(*collect.Store, con
 	return question(s, ctx)
 }
 
+// report shows what was answered to a request, or says why that was refused.
+func report[T any](c *cobra.Command, a *app, refused string, answer T, show func(io.Writer, T)) error {
+	switch {
+	case refused != "":
+		return fmt.Errorf("refused: %s", refused)
+	case a.json:
+		return printJSON(c.OutOrStdout(), answer)
+	}
+	show(c.OutOrStdout(), answer)
+	return nil
+}
+
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",

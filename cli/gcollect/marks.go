@@ -96,14 +96,7 @@ func (a *app) marks(c *cobra.Command, r *collect.MarksRequest) error {
 	if err != nil {
 		return err
 	}
-	if st.Refused != "" {
-		return fmt.Errorf("refused: %s", st.Refused)
-	}
-	if a.json {
-		return printJSON(c.OutOrStdout(), st)
-	}
-	showMarks(c.OutOrStdout(), st)
-	return nil
+	return report(c, a, st.Refused, st, showMarks)
 }
 
 func showMarks(w io.Writer, st *collect.MarksState) {
