@@ -10,18 +10,17 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"gswitch/capture"
 	"gswitch/config"
 	"gswitch/control/api"
+	"gswitch/control/controltest"
 	"gswitch/frame"
 	"gswitch/replay"
 )
@@ -72,102 +71,24 @@ const (
 	burst  = 150 // frames
 )
 
-// answers are the views of a switch that an API has: all that can be listed, the configuration and
-// the version. each is called with their names in order, and what asks for them.
+// answers calls each with all views of a switch that an API has.
 func answers(t *testing.T, handler http.Handler, each func(name string, ask func() proto.Message)) {
 	t.Helper()
 	s := httptest.NewServer(handler)
 	defer s.Close()
-	client := reflect.ValueOf(api.NewControlClient(s.Client(), s.URL))
-	for i := range client.NumMethod() {
-		name := client.Type().Method(i).Name
-		if !strings.HasPrefix(name, "List") && !strings.HasPrefix(name, "Get") {
-			continue
-		}
-		in := reflect.New(client.Method(i).Type().In(1).Elem())
-		if r, ok := in.Interface().(*api.ListRequest); ok && name != "ListWorkers" && name != "ListExports" {
+	controltest.Answers(t, api.NewControlClient(s.Client(), s.URL), notOfTheSwitch, func(name string, in any) {
+		if r, ok := in.(*api.ListRequest); ok && name != "ListWorkers" && name != "ListExports" {
 			r.Switch = "s" // and not the limits of the process
 		}
+	}, func(name string, ask func() proto.Message) {
 		each(name, func() proto.Message {
-			out := client.Method(i).Call([]reflect.Value{reflect.ValueOf(t.Context()), in})
-			if err, failed := out[1].Interface().(error); failed {
-				t.Fatalf("%s: %v", name, err)
-			}
-			m := out[0].Interface().(proto.Message)
-			strip(m.ProtoReflect(), notOfTheSwitch[name])
+			m := ask()
 			if l, ok := m.(*api.Limits); ok { // how much of the record is written is none of the switch either
 				l.Limits = slices.DeleteFunc(l.Limits, func(l *api.Limit) bool { return l.Name == "record of the switch" })
 			}
 			return m
 		})
-	}
-}
-
-// strip removes fields from a message, and from those in its lists.
-func strip(m protoreflect.Message, fields []string) {
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case slices.Contains(fields, string(f.Name())):
-			m.Clear(f)
-		case f.IsList() && f.Message() != nil:
-			for i := range v.List().Len() {
-				strip(v.List().Get(i).Message(), fields)
-			}
-		}
-		return true
 	})
-}
-
-// amid says where a message is not that of an instant between those of two others, "" if it is:
-// numbers that grow or shrink with time alone lie between theirs, all else is the same in both.
-func amid(at string, m, first, last protoreflect.Message) string {
-	fields := m.Descriptor().Fields()
-	for i := range fields.Len() {
-		f := fields.Get(i)
-		here := at + "." + string(f.Name())
-		v, a, b := m.Get(f), first.Get(f), last.Get(f)
-		if f.IsList() {
-			if v.List().Len() != a.List().Len() || v.List().Len() != b.List().Len() {
-				return fmt.Sprintf("%s has %d entries, in the replay %d and %d", here, v.List().Len(), a.List().Len(), b.List().Len())
-			}
-			for k := range v.List().Len() {
-				if bad := amidValue(fmt.Sprintf("%s[%d]", here, k), f, v.List().Get(k), a.List().Get(k), b.List().Get(k)); bad != "" {
-					return bad
-				}
-			}
-			continue
-		}
-		if m.Has(f) != first.Has(f) && m.Has(f) != last.Has(f) {
-			return here + " is in one of them only"
-		}
-		if bad := amidValue(here, f, v, a, b); bad != "" {
-			return bad
-		}
-	}
-	return ""
-}
-
-func amidValue(at string, f protoreflect.FieldDescriptor, v, a, b protoreflect.Value) string {
-	is := false
-	switch x := v.Interface().(type) {
-	case protoreflect.Message:
-		if !x.IsValid() && !a.Message().IsValid() {
-			return ""
-		}
-		return amid(at, x, a.Message(), b.Message())
-	case float64:
-		is = min(a.Float(), b.Float()) <= x && x <= max(a.Float(), b.Float())
-	case uint64:
-		is = min(a.Uint(), b.Uint()) <= x && x <= max(a.Uint(), b.Uint())
-	case int64:
-		is = min(a.Int(), b.Int()) <= x && x <= max(a.Int(), b.Int())
-	default:
-		is = v.Equal(a) || v.Equal(b)
-	}
-	if is {
-		return ""
-	}
-	return fmt.Sprintf("%s (%v) is %v, in the replay from %v to %v", at, f.Kind(), v, a, b)
 }
 
 // What a daemon answers at an instant, the replay of its record answers at that instant: each view
@@ -271,7 +192,7 @@ func TestReplayAnswersAsTheDaemonDid(t *testing.T) {
 			}
 		}
 		from, to := show(a.name, a.first), show(a.name, a.last)
-		if bad := amid(a.name, a.m.ProtoReflect(), from.ProtoReflect(), to.ProtoReflect()); bad != "" {
+		if bad := controltest.Amid(a.name, a.m, from, to); bad != "" {
 			t.Errorf("behind step %d, from %v to %v: %s; the daemon said\n%s\nits replay\n%s", a.steps, a.first.Duration(), a.last.Duration(), bad, protojson.Format(a.m), protojson.Format(from))
 		}
 		if first[a.name] == nil {

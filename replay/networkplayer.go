@@ -137,22 +137,13 @@ func (n *NetworkPlayer) step() error {
 	if n.Dropped != nil && p.step == 0 {
 		n.listDrops()
 	}
-	if err := p.fill(); err != nil {
+	if err := p.ahead(); err != nil {
 		return err
 	}
+	p.now = p.next
 	tag := p.seg.byte()
 	small := uint64(tag >> 4)
-	switch tag & 15 {
-	case timeTag:
-		to := p.now + frame.Time(p.seg.uvarint(1<<62))
-		if p.seg.bad || to > p.in.last {
-			return p.damaged()
-		}
-		p.now = to
-		return nil
-	case hashTag:
-		return p.compare()
-	case endTag:
+	if tag&15 == endTag {
 		n.ended = true
 		return io.EOF
 	}

@@ -76,7 +76,8 @@ type Player struct {
 	dec    decoder
 	sent   sent
 	seg    reader
-	now    frame.Time
+	now    frame.Time // of the last call
+	next   frame.Time // of the one that follows, as far as it was read
 	step   uint64
 	before uint64 // frames sent before this epoch
 	out    []frame.Ref
@@ -153,7 +154,7 @@ func (p *Player) resume() error {
 		return err
 	}
 	p.in.image = p.in.image[:0:0]
-	p.now = p.Header.Start
+	p.now, p.next = p.Header.Start, p.Header.Start
 	return nil
 }
 
@@ -173,14 +174,46 @@ func (p *Player) Failed() uint64 { return p.failed }
 // Peek returns the instant of the next call. Its error is that of the Step
 // which would follow.
 func (p *Player) Peek() (frame.Time, error) {
-	if err := p.fill(); err != nil {
-		return p.now, err
+	err := p.ahead()
+	return p.next, err
+}
+
+// ahead takes in what stands before the next call: when it comes, the stamps of its frames and
+// the hash of what was sent before it.
+func (p *Player) ahead() error {
+	for {
+		if err := p.fill(); err != nil {
+			return err
+		}
+		var err error
+		switch p.seg.b[0] & 15 {
+		case timeTag:
+			p.seg.byte()
+			if p.next += frame.Time(p.seg.uvarint(1 << 62)); p.next > p.in.last {
+				return p.damaged()
+			}
+		case stampTag:
+			p.seg.byte()
+			p.readStamps()
+		case hashTag:
+			p.seg.byte()
+			err = p.compare()
+		case epochTag:
+			p.seg.byte()
+			p.now, p.step = frame.Time(p.seg.uvarint(1<<62)), p.seg.uvarint(1<<62)
+			p.next = p.now
+			p.before += p.sent.frames
+			p.dec, p.sent = decoder{rows: p.dec.rows}, sent{}
+		default:
+			return nil
+		}
+		if p.seg.bad {
+			return p.damaged()
+		}
+		if err != nil {
+			return err
+		}
 	}
-	ahead := p.seg
-	if ahead.byte() == timeTag {
-		return p.now + frame.Time(ahead.uvarint(1<<62)), nil
-	}
-	return p.now, nil
 }
 
 // fill reads the next segment if there is nothing left of this one.
@@ -211,52 +244,28 @@ func (p *Player) Step() (Event, error) {
 		p.pool.Free(r)
 	}
 	p.out = p.out[:0]
-	for {
-		if err := p.fill(); err != nil {
-			return Event{At: p.now, Step: p.step}, err
-		}
-		tag := p.seg.byte()
-		small := uint64(tag >> 4)
-		switch tag & 15 {
-		case timeTag:
-			to := p.now + frame.Time(p.seg.uvarint(1<<62))
-			if p.seg.bad || to > p.in.last {
-				return Event{}, p.damaged()
-			}
-			if p.free != nil {
-				p.pace(to)
-			}
-			p.now = to
-			continue
-		case stampTag:
-			if p.readStamps(); p.seg.bad {
-				return Event{}, p.damaged()
-			}
-			continue
-		case hashTag:
-			if err := p.compare(); err != nil {
-				return Event{At: p.now, Step: p.step}, err
-			}
-			continue
-		case epochTag:
-			p.now, p.step = frame.Time(p.seg.uvarint(1<<62)), p.seg.uvarint(1<<62)
-			p.before += p.sent.frames
-			p.dec, p.sent = decoder{rows: p.dec.rows}, sent{}
-			continue
-		case endTag:
-			return Event{Kind: End, At: p.now, Step: p.step}, io.EOF
-		}
-		if small == escape {
-			small = p.seg.uvarint(maxPort)
-		}
-		p.step++
-		e, err := p.call(tag&15, small)
-		if err == nil && p.seg.bad {
-			err = p.damaged()
-		}
-		e.At, e.Step = p.now, p.step
-		return e, err
+	if err := p.ahead(); err != nil {
+		return Event{At: p.now, Step: p.step}, err
 	}
+	if p.free != nil && p.next > p.now {
+		p.pace(p.next)
+	}
+	p.now = p.next
+	tag := p.seg.byte()
+	small := uint64(tag >> 4)
+	if tag&15 == endTag {
+		return Event{Kind: End, At: p.now, Step: p.step}, io.EOF
+	}
+	if small == escape {
+		small = p.seg.uvarint(maxPort)
+	}
+	p.step++
+	e, err := p.call(tag&15, small)
+	if err == nil && p.seg.bad {
+		err = p.damaged()
+	}
+	e.At, e.Step = p.now, p.step
+	return e, err
 }
 
 // compare compares the hash of what was sent with the one that was recorded.
@@ -328,7 +337,7 @@ func (p *Player) readStamps() {
 			return
 		}
 		place := int(p.seg.uvarint(1 << 16))
-		p.stamps = append(p.stamps, stamp{place, p.now + frame.Time(p.seg.varint())})
+		p.stamps = append(p.stamps, stamp{place, p.next + frame.Time(p.seg.varint())})
 	}
 }
 

@@ -399,7 +399,11 @@ func TestStampsAreRecorded(t *testing.T) {
 		}
 	}
 	for err == nil {
-		_, err = p.Step()
+		at, _ := p.Peek()
+		var e replay.Event
+		if e, err = p.Step(); e.At != at {
+			t.Fatalf("step %d came at %v, %v was seen ahead", e.Step, e.At, at)
+		}
 	}
 	if !errors.Is(err, io.EOF) || !slices.Equal(got, want) {
 		t.Errorf("%v; %d frames came, %d were recorded, the stamps are not the same", err, len(got), len(want))
@@ -459,7 +463,11 @@ func TestReplayIsIdentical(t *testing.T) {
 				}
 				hash := uint64(0)
 				for {
+					at, early := p.Peek()
 					e, err := p.Step()
+					if e.At != at || early != nil && early != err {
+						t.Fatalf("step %d came at %v with %v, seen ahead were %v and %v", e.Step, e.At, err, at, early)
+					}
 					if errors.Is(err, io.EOF) {
 						break
 					} else if err != nil {
