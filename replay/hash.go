@@ -129,12 +129,13 @@ func (s *sent) alike(a *frame.Arena, v []frame.Ref, port uint16) (n int) {
 	if l.n == 0 { // nothing was found yet, and what it has is as of a frame of protocol 0
 		return 0
 	}
+	room := a.ChunkSize() - mostPlain
 	for _, r := range v {
-		m, b := a.Meta(r), a.Bytes(r)
-		if len(b) < l.least || cap(b) < mostPlain {
+		m := a.Meta(r)
+		if int(m.Len) < l.least || int(m.Head) > room {
 			break
 		}
-		p := (*[mostPlain]byte)(b[:mostPlain])
+		p := (*[mostPlain]byte)(a.First(r, m, mostPlain)) // what is behind the frame is masked
 		w1, w2, w4, w5 := le.Uint64(p[8:]), le.Uint64(p[16:]), le.Uint64(p[32:]), le.Uint64(p[40:])
 		if (w1&plain1^ipv4Plain)|(w2&plain2^l.proto)|(w4&l.mask4^l.port)|(w5&l.mask5^l.behind) != 0 {
 			break
