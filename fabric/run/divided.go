@@ -111,7 +111,7 @@ func divided(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host
 	out := &results.Run{Name: r.Name, Engine: h.name(), Timing: live.Timing(spec, d.scale, h.o.Live.Bound, h.o.Live.Poll, timings), Seed: r.Seed,
 		VirtualTime: rec.Closed().Seconds(), WallTime: time.Since(began).Seconds(), Events: links.Events, FrameHops: links.FrameHops, Values: map[string]float64{}}
 	d.judge(out.Timing)
-	point(r, out)
+	point(n, r, out)
 	rec.Result(out)
 	counts.put(n, ended(summaries), links.Lost, out)
 	// What still waits where time ended later has waited since before it ended

@@ -118,7 +118,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	st := n.Engine.Stats()
 	out = &results.Run{Name: r.Name, Engine: h.name(), Timing: timing(n), Seed: r.Seed, Digest: n.Engine.Digest(), VirtualTime: rec.Closed().Seconds(), WallTime: time.Since(began).Seconds(),
 		Events: st.Events, FrameHops: st.FrameHops, Values: map[string]float64{}}
-	point(r, out)
+	point(n, r, out)
 	h.noteRecord(record, n, out)
 	rec.Result(out)
 	counters(n, out)
@@ -164,8 +164,8 @@ func observers(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *ho
 }
 
 // point notes what the sweep set, and what is seldom meant.
-func point(r *scenario.Run, out *results.Run) {
-	out.Warnings = r.Doc.Warnings()
+func point(n *vnet.Network, r *scenario.Run, out *results.Run) {
+	out.Warnings = append(r.Doc.Warnings(), r.Doc.Unreachable(n.Derived.BaseRTT)...)
 	for _, set := range r.Point {
 		if out.Params == nil {
 			out.Params = map[string]string{}

@@ -59,3 +59,30 @@ variants: [{name: auto}, {name: five, set: {switch.int.mode: hpcc}}]
 		t.Errorf("hpcc: %v unstamped, %q", n, five.Warnings)
 	}
 }
+
+// A threshold of TIMELY below the round-trip time of the empty network lowers all
+// rates for ever, which the results say; one above it is no warning.
+func TestThresholdsBelowTheBaseRTT(t *testing.T) {
+	const text = `version: 1
+topology: {generate: star(2), classes: {host: {rate: 10Gbps, delay: 30us}}}
+hosts: {cc: timely, params: {tlow: 50us, thigh: 100us}}
+workload: [{group: own, kind: flows, flows: [{from: h1, to: h2, size: 1KB}]}]
+duration: 1ms
+variants: [{name: below}, {name: above, set: {hosts.params.thigh: 200us}}, {name: target, set: {hosts.params: {mode: queue, target: 100us}}},
+  {name: entry, set: {hosts.cc: dctcp, hosts.params: {}, hosts.mark_above: 10KB, workload.own.cc: timely, workload.own.params: {thigh: 60us}}}]
+`
+	s, err := scenario.Parse("s.yaml", []byte(text), scenario.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Scenario(t.Context(), s, Options{Version: "test", Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"hosts.params.thigh: 100us is below", "", "hosts.params.target: 100us is below", "workload[0].params.thigh: 60us is below"} {
+		got := f.Runs[i].Warnings
+		if want == "" && len(got) != 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
+			t.Errorf("%s: %q", f.Runs[i].Name, got)
+		}
+	}
+}

@@ -187,11 +187,16 @@ func (v *validator) congestion(key, name string, p Params) {
 
 // Congestion returns the constructor of an algorithm.
 func Congestion(name string, p Params) (func(*cc.Env) cc.Algorithm, error) {
-	options := make(map[string]string, len(p))
+	return cc.Factory(name, p.texts())
+}
+
+// texts returns options as they are written.
+func (p Params) texts() map[string]string {
+	v := make(map[string]string, len(p))
 	for k, s := range p {
-		options[k] = string(s)
+		v[k] = string(s)
 	}
-	return cc.Factory(name, options)
+	return v
 }
 
 func (v *validator) transport(key string, t *Transport) {
