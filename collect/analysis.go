@@ -35,7 +35,7 @@ const (
 	reportProblems  = "problems" // by problem
 	tracedPackets   = "traces"   // by what became of them
 	tracesEarly     = "early"
-	tracesSilent    = "silent"       // without an event
+	eventsLeftOut   = "left out"     // by kind and what they are
 	tracedLinks     = "traced links" // packets, by link
 	tracedBytes     = "traced bytes" // of these
 	tracedFlows     = "traced flows" // that began, by link
@@ -75,8 +75,8 @@ type Analysis struct {
 	stats       Stats
 	most        bounds
 	refused     refusals
-	counters    *counters // that were counted by last
-	arrived     arrivals
+	counters    *counters        // that were counted by last
+	rates       map[string]*rate // of events that copies lead to, by kind and what they are
 }
 
 // refusals are how often something was left out for want of memory.
@@ -94,7 +94,7 @@ func NewAnalysis(n *Network) *Analysis {
 	if n.TraceIdle > 0 {
 		book.Idle(frame.Time(n.TraceIdle))
 	}
-	return &Analysis{network: n, book: book, links: map[linkKey]*link{}, slots: map[frame.Time]*slots{}, nodes: map[string]*node{}, seen: map[string]Seen{},
+	return &Analysis{network: n, book: book, links: map[linkKey]*link{}, slots: map[frame.Time]*slots{}, nodes: map[string]*node{}, seen: map[string]Seen{}, rates: map[string]*rate{},
 		stats: Stats{}, most: bounds{waiting: mostWaiting, judged: mostJudged, digests: mostDigests, batches: mostBatches, followed: mostFollowed}}
 }
 
@@ -225,43 +225,59 @@ func (a *Analysis) judgeTraces() {
 		v := a.book.Verdict(t)
 		a.stats[Stat{tracedPackets, string(v.Kind)}]++
 		a.count(t)
-		switch marked := t.Debug || t.Probe != 0; {
-		case v.Kind == traces.Delivered && !marked:
-		case v.Kind == traces.Delivered && !a.arrived.take(a.now):
-			a.stats[Stat{tracesSilent, ""}]++
-		default:
+		if v.Kind == traces.Delivered && !t.Debug && t.Probe == 0 {
+			continue // counted alone
+		}
+		if a.may(Trace, string(v.Kind)) {
 			a.out = append(a.out, traceEvent(t, &v))
 		}
 	}
 	a.book.Done = a.book.Done[:0]
 	for i := range a.book.Pauses {
-		a.out = append(a.out, pauseEvent(&a.book.Pauses[i]))
+		if p := &a.book.Pauses[i]; a.may(Pause, pauseOf(p)) {
+			a.out = append(a.out, pauseEvent(p))
+		}
 	}
 	a.book.Pauses = a.book.Pauses[:0]
 }
 
-// mostArrived is of how many marked packets and probes that arrived a lane makes events in a
-// second: any host can mark packets, and events of those would push all others out of the
-// stream.
-const mostArrived = 1000
+// mostOfCopies is how many events of one kind and what they are copies lead to in a second, in
+// a lane: any host can send packets that are marked, dropped or loop, and pauses, and events of
+// those would push all others out of the stream.
+const mostOfCopies = 1000
 
-// arrivals is a token bucket of mostArrived, by the time of a lane.
-type arrivals struct {
-	tokens time.Duration // each is a second through mostArrived
+// may reports whether there may be another event that copies lead to, and counts it if not.
+func (a *Analysis) may(kind, what string) bool {
+	label := kind + " " + what
+	r := a.rates[label]
+	if r == nil {
+		r = new(rate)
+		a.rates[label] = r
+	}
+	if r.take(a.now) {
+		return true
+	}
+	a.stats[Stat{eventsLeftOut, label}]++
+	return false
+}
+
+// rate is a token bucket of mostOfCopies, by the time of a lane.
+type rate struct {
+	tokens time.Duration // each is a second through mostOfCopies
 	at     time.Time
 }
 
 // take reports whether there may be another event.
-func (b *arrivals) take(now time.Time) bool {
+func (b *rate) take(now time.Time) bool {
 	if passed := now.Sub(b.at); b.at.IsZero() || passed >= time.Second || passed < -Memory {
 		b.tokens, b.at = time.Second, now
 	} else if passed > 0 {
 		b.tokens, b.at = min(b.tokens+passed, time.Second), now
 	}
-	if b.tokens < time.Second/mostArrived {
+	if b.tokens < time.Second/mostOfCopies {
 		return false
 	}
-	b.tokens -= time.Second / mostArrived
+	b.tokens -= time.Second / mostOfCopies
 	return true
 }
 
@@ -281,13 +297,21 @@ func traceEvent(t *mirror.Trace, v *traces.Verdict) Event {
 	return e
 }
 
+// pauseOf is what a neighbour was asked.
+func pauseOf(p *traces.Pause) string {
+	if p.Classes == 0 {
+		return "resume"
+	}
+	return "pause"
+}
+
 func pauseEvent(p *traces.Pause) Event {
-	e := Event{Kind: Pause, What: "pause", Where: p.Port, Toward: p.Switch, Classes: p.Classes}
+	e := Event{Kind: Pause, What: pauseOf(p), Where: p.Port, Toward: p.Switch, Classes: p.Classes}
 	if p.Sent {
 		e.Where, e.Toward = p.Switch, p.Port
 	}
 	if p.Classes == 0 {
-		e.What, e.Classes = "resume", p.Resumed
+		e.Classes = p.Resumed
 	}
 	e.At, e.Until = wall(p.At), wall(p.At)
 	e.name(*p)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gswitch/fabric"
+	"gswitch/fabric/traces"
 	"gswitch/frame"
 	"gswitch/mirror"
 	"gswitch/telemetry"
@@ -330,34 +331,59 @@ func TestClockOfTheStreamIsSet(t *testing.T) {
 	}
 }
 
-// Any host can mark packets: of those that arrived there are so many events in a second of the
-// lane's time, and the others are counted. What was dropped has its event always.
-func TestMarkedPacketsAreNotAllEvents(t *testing.T) {
+// Any host can send packets that are marked, dropped or loop, and pauses: of each there are so many
+// events in a second of the lane's time, whatever there is of the others, and the rest is counted.
+func TestEventsOfCopiesAreBounded(t *testing.T) {
 	n := lineOf(t, "l3")
 	a := NewAnalysis(n)
 	at := func(name string) netip.Addr {
 		i, _ := n.plan.Topology.Lookup(name)
 		return n.plan.Nodes[i].Loopback[0]
 	}
-	whole := func(now time.Time, delivered, dropped int) int {
-		a.now, a.out = now, nil
-		key := mirror.Key{Proto: 17, Src: [4]byte{10, 0, 0, 1}, Dst: [4]byte{10, 0, 1, 2}}
-		for range delivered {
-			a.book.Done = append(a.book.Done, &mirror.Trace{Key: key, Debug: true, Hops: []mirror.Hop{{Switch: at("s1"), TTL: 64}, {Switch: at("s2"), TTL: 63}}})
-		}
-		for range dropped {
-			a.book.Done = append(a.book.Done, &mirror.Trace{Key: key, Debug: true, Dropped: []mirror.Hop{{Switch: at("s1"), TTL: 64, Reason: frame.NoRoute}}})
+	key := mirror.Key{Proto: 17, Src: [4]byte{10, 0, 0, 1}, Dst: [4]byte{10, 0, 1, 2}}
+	s1, s2 := mirror.Hop{Switch: at("s1"), TTL: 64}, mirror.Hop{Switch: at("s2"), TTL: 63}
+	kinds := map[string]func(){
+		"trace delivered": func() {
+			a.book.Done = append(a.book.Done, &mirror.Trace{Key: key, Debug: true, Hops: []mirror.Hop{s1, s2}})
+		},
+		"trace dropped": func() {
+			a.book.Done = append(a.book.Done, &mirror.Trace{Key: key, Dropped: []mirror.Hop{{Switch: s1.Switch, TTL: 64, Reason: frame.NoRoute}}})
+		},
+		"trace lost": func() {
+			a.book.Done = append(a.book.Done, &mirror.Trace{Key: key, Hops: []mirror.Hop{s1}, Lost: true})
+		},
+		"trace looped": func() {
+			a.book.Done = append(a.book.Done, &mirror.Trace{Key: key, Hops: []mirror.Hop{s1}, Loop: []netip.Addr{s1.Switch}})
+		},
+		"pause pause":  func() { a.book.Pauses = append(a.book.Pauses, traces.Pause{Switch: "s1", Classes: 8}) },
+		"pause resume": func() { a.book.Pauses = append(a.book.Pauses, traces.Pause{Switch: "s1", Resumed: 8}) },
+	}
+	made := map[string]int{}
+	for i, want := range []int{mostOfCopies, 500, mostOfCopies} {
+		a.now, a.out = start.Add([]time.Duration{0, 500 * time.Millisecond, time.Hour}[i]), nil
+		for kind, add := range kinds {
+			for range 3000 {
+				add()
+			}
+			if kind == "trace delivered" { // of packets that nobody marked there are none
+				a.book.Done = append(a.book.Done, &mirror.Trace{Key: key, Hops: []mirror.Hop{s1, s2}})
+			}
 		}
 		a.judgeTraces()
-		return len(a.out)
-	}
-	for i, want := range []int{mostArrived + 7, 500 + 7, mostArrived + 7} {
-		now := start.Add([]time.Duration{0, 500 * time.Millisecond, time.Hour}[i])
-		if got := whole(now, 3000, 7); got != want {
-			t.Errorf("%d events of 3000 that arrived and 7 that did not, want %d", got, want)
+		got := map[string]int{}
+		for _, e := range a.out {
+			got[e.Kind+" "+e.What]++
+			made[e.Kind+" "+e.What]++
+		}
+		for kind := range kinds {
+			if got[kind] != want {
+				t.Errorf("%s: %d events of 3000, want %d", kind, got[kind], want)
+			}
 		}
 	}
-	if got := a.Stats()[Stat{tracesSilent, ""}]; got != 9000-2500 {
-		t.Errorf("%d have no event, want 6500: %v", got, a.Stats())
+	for kind := range kinds {
+		if left := a.Stats()[Stat{eventsLeftOut, kind}]; made[kind]+int(left) != 9000 {
+			t.Errorf("%s: %d events and %d without one are not 9000", kind, made[kind], left)
+		}
 	}
 }

@@ -150,6 +150,9 @@ func TestStrangersAreRefused(t *testing.T) {
 			}
 		}
 		for testutil.ToFloat64(m.refused.WithLabelValues([]string{"reports", "copies"}[i])) != 1 {
+			if testutil.ToFloat64(m.bad) > 0 || testutil.CollectAndCount(m.copies) > 0 {
+				t.Fatal("what a stranger says is looked at")
+			}
 			time.Sleep(time.Millisecond)
 		}
 	}

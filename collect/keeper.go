@@ -14,7 +14,8 @@ type keeper struct {
 	network *Network
 	hello   telemetry.Hello
 	token   string
-	most    int // bytes of a message
+	most    int    // bytes of a message
+	had     uint64 // the number of the last report that the stream had when it began
 	last    [Lanes]laneEnd
 }
 
@@ -26,8 +27,9 @@ type laneEnd struct {
 	missed uint64 // that this message says
 }
 
-// kept is what became of reports.
-type kept struct{ Stored, Again uint64 }
+// kept is what became of reports: how many are in the stream, or were, and the number of the
+// last that is.
+type kept struct{ Stored, Again, Last uint64 }
 
 func newKeeper(s *Store, n *Network, h telemetry.Hello) *keeper {
 	h.Missed = 0 // only a collector sets it
@@ -52,6 +54,7 @@ func (k *keeper) begin(ctx context.Context) (last uint64, err error) {
 		}
 		last, k.hello.Missed = max(last, e.report), max(k.hello.Missed, e.missed)
 	}
+	k.had = last
 	return last, nil
 }
 
@@ -64,12 +67,16 @@ func (k *keeper) keep(ctx context.Context, reports []telemetry.Report) (done kep
 	var wire [Lanes][]byte
 	var to [Lanes]uint64
 	var from [Lanes]map[uint16]bool // switches
+	var n [Lanes]uint64             // reports
 	flush := func(lane int) error {
 		if len(wire[lane]) == 0 {
 			return nil
 		}
 		err := k.put(ctx, lane, wire[lane], to[lane], from[lane])
-		wire[lane], from[lane] = wire[lane][:0], nil
+		if err == nil {
+			done.Stored, done.Last = done.Stored+n[lane], max(done.Last, to[lane])
+		}
+		wire[lane], from[lane], n[lane] = wire[lane][:0], nil, 0
 		return err
 	}
 	for i := range reports {
@@ -97,7 +104,7 @@ func (k *keeper) keep(ctx context.Context, reports []telemetry.Report) (done kep
 			from[lane] = map[uint16]bool{}
 		}
 		from[lane][r.Node] = true
-		done.Stored++
+		n[lane]++
 	}
 	for lane := range wire {
 		if err := flush(lane); err != nil {

@@ -22,6 +22,19 @@ type Marks struct {
 	Bytes    int         `json:"bytes"`
 	Rate     mirror.Rate `json:"rate"`  // the copies that these may lead to, as the collector has it
 	Since    time.Time   `json:"since"` // UTC
+	// For is for how long they are allowed, 0: until they end.
+	For   time.Duration `json:"for_ns,omitempty"`
+	Until time.Time     `json:"until,omitzero"` // UTC
+}
+
+// over reports whether they have ended by themselves.
+func (m Marks) over(now time.Time) bool { return !m.Until.IsZero() && !now.Before(m.Until) }
+
+// from has them be allowed from an instant on.
+func (m *Marks) from(now time.Time) {
+	if m.Until = (time.Time{}); m.For > 0 {
+		m.Until = now.Add(m.For)
+	}
 }
 
 // MarksRequest is what a collector is asked for: marks that are to be allowed, the name of
@@ -71,8 +84,8 @@ func (s *Store) decider(m *Metrics) func(context.Context, []byte) any {
 
 func (st *MarksState) refused() *string { return &st.Refused }
 
-// AskMarks asks the collectors that run about marks. To ask again for what was allowed
-// changes nothing.
+// AskMarks asks the collectors that run about marks. To ask again for what was allowed has
+// it last as long again, and changes nothing else.
 func (s *Store) AskMarks(ctx context.Context, r *MarksRequest) (*MarksState, error) {
 	return ask[MarksState](ctx, s, marksSubject, r)
 }
@@ -84,7 +97,8 @@ func (s *Store) decide(ctx context.Context, r *MarksRequest) (st *MarksState, er
 		return nil, errors.New("marks are allowed or ended: ask for one at a time")
 	}
 	err = amend(ctx, s, marksKey, func(marks *[]Marks) (changed bool, err error) {
-		st = &MarksState{Marks: *marks}
+		now := time.Now().UTC()
+		st = &MarksState{Marks: slices.DeleteFunc(*marks, func(m Marks) bool { return m.over(now) })}
 		for _, m := range st.Marks {
 			st.Budget.Granted = st.Budget.Granted.Plus(m.Rate)
 		}
@@ -96,10 +110,10 @@ func (s *Store) decide(ctx context.Context, r *MarksRequest) (st *MarksState, er
 			b := &st.Budget
 			b.Capacity, b.Others, b.Marked = b.Capacity.Plus(l.Capacity), b.Others.Plus(l.Others), b.Marked.Plus(l.Marked)
 		}
-		if r.Allow == nil && r.End == "" || r.Allow != nil && slices.ContainsFunc(st.Marks, r.Allow.same) {
+		if r.Allow == nil && r.End == "" {
 			return false, nil
 		}
-		if err := st.change(r); err != nil {
+		if err := st.change(r, now); err != nil {
 			st.Refused = err.Error()
 			return false, nil
 		}
@@ -112,11 +126,11 @@ func (s *Store) decide(ctx context.Context, r *MarksRequest) (st *MarksState, er
 // same reports whether what was allowed is what is asked for: somebody asks again who did not
 // hear that it was allowed.
 func (m *Marks) same(o Marks) bool {
-	return m.Name == o.Name && slices.Equal(m.Hosts, o.Hosts) && m.Each == o.Each && m.Switches == o.Switches && m.Bytes == o.Bytes
+	return m.Name == o.Name && m.For == o.For && slices.Equal(m.Hosts, o.Hosts) && m.Each == o.Each && m.Switches == o.Switches && m.Bytes == o.Bytes
 }
 
 // change allows marks or ends them, or says why not.
-func (st *MarksState) change(r *MarksRequest) error {
+func (st *MarksState) change(r *MarksRequest, now time.Time) error {
 	name := r.End
 	if r.Allow != nil {
 		name = r.Allow.Name
@@ -137,6 +151,11 @@ func (st *MarksState) change(r *MarksRequest) error {
 			st.Budget.Granted = st.Budget.Granted.Plus(m.Rate)
 		}
 		return nil
+	case at >= 0 && r.Allow.same(st.Marks[at]):
+		st.Marks[at].from(now)
+		return nil
+	case r.Allow.For < 0:
+		return fmt.Errorf("marks for %v: they last some time, or until they end (0)", r.Allow.For)
 	case name == "":
 		return errors.New("marks need a name, by which they end")
 	case at >= 0:
@@ -154,7 +173,8 @@ func (st *MarksState) change(r *MarksRequest) error {
 	if err := st.Budget.Admit(m.Rate); err != nil {
 		return err
 	}
-	m.Since = time.Now().UTC()
+	m.Since = now
+	m.from(now)
 	st.Marks = append(st.Marks, m)
 	st.Budget.Granted = st.Budget.Granted.Plus(m.Rate)
 	return nil

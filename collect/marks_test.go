@@ -3,6 +3,7 @@ package collect
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -79,6 +80,65 @@ func TestMarks(t *testing.T) {
 	msg, err := h.store.nc.Request(marksSubject, []byte("{"), time.Hour)
 	if err != nil || !strings.Contains(string(msg.Data), "no request about marks") {
 		t.Errorf("what is no request: %v, %v", msg, err)
+	}
+}
+
+// Marks that were allowed for a time end by themselves; who asks for the same again in time has
+// as long again. Others go on until somebody ends them.
+func TestMarksExpire(t *testing.T) {
+	h, _ := deciders(t, "a")
+	ask := func(r *MarksRequest) *MarksState {
+		st, err := h.store.AskMarks(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	for name, lasts := range map[string]time.Duration{"short": time.Hour, "long": 2 * time.Hour, "always": 0} {
+		r := allow(name, 10_000)
+		r.Allow.For = lasts
+		if st := ask(r); st.Refused != "" {
+			t.Fatal(st.Refused)
+		}
+	}
+	pass := func(by time.Duration) { // as if it had been that much earlier
+		if err := amend(t.Context(), h.store, marksKey, func(v *[]Marks) (bool, error) {
+			for i := range *v {
+				m := &(*v)[i]
+				if m.Since = m.Since.Add(-by); !m.Until.IsZero() {
+					m.Until = m.Until.Add(-by)
+				}
+			}
+			return true, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holds := func(when string, names ...string) {
+		t.Helper()
+		var got []string
+		st := ask(&MarksRequest{})
+		for _, m := range st.Marks {
+			got = append(got, m.Name)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, names) || st.Budget.Granted.Copies != uint64(len(names))*10_000 {
+			t.Errorf("%s: %v are allowed, %d copies a second; want %v", when, got, st.Budget.Granted.Copies, names)
+		}
+	}
+	pass(59 * time.Minute)
+	holds("after 59 minutes", "always", "long", "short")
+	again := allow("short", 10_000)
+	again.Allow.For = time.Hour
+	if st := ask(again); st.Refused != "" {
+		t.Error(st.Refused)
+	}
+	pass(59 * time.Minute)
+	holds("who asked again", "always", "long", "short")
+	pass(5 * time.Minute)
+	holds("after two hours", "always")
+	if st := ask(allow("more", 30_000)); st.Refused != "" {
+		t.Error("what ended is not given back: ", st.Refused)
 	}
 }
 

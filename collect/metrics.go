@@ -75,7 +75,7 @@ var families = map[string]struct {
 	reportProblems:  {desc("report_problems_total", "Reports that say nothing: they cannot be read (bad), are of a kind or a port that is not known here (foreign), came twice (again), came after their batch or slot was judged (late), are of an instant that has not been yet (ahead), have another shape than those of the other end (different), or found no memory (full).", "problem"), same},
 	tracedPackets:   {desc("traces_total", "Packets that were traced by copies, by what became of them.", "what"), same},
 	tracesEarly:     {desc("traces_early_total", "Of these, packets that were judged before all copies may have been there: there were too many at once, of one packet, or for too long."), none},
-	tracesSilent:    {desc("traces_without_event_total", "Of these, marked packets and probes that arrived and have no event: there were more than 1000 in a second in their lane."), none},
+	eventsLeftOut:   {desc("left_out_events_total", "Events of traced packets and of pauses that were not made: there were more than 1000 of the kind, and of what became of them, in a second in their lane.", "kind", "what"), words},
 	tracedLinks:     {desc("link_traced_packets_total", "Packets that a link between two switches carried, of those that are traced by copies.", "link"), same},
 	tracedBytes:     {desc("link_traced_bytes_total", "Bytes of these, of their IP packets.", "link"), same},
 	tracedFlows:     {desc("link_traced_flows_total", "Connections of TCP that began over a link between two switches: its SYN without ACK was traced by copies.", "link"), same},

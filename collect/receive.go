@@ -208,20 +208,31 @@ func (r *Receiver) introduction(ctx context.Context, c net.Conn, b *bufio.Reader
 
 // keep stores reports and acknowledges them.
 func (r *Receiver) keep(ctx context.Context, c net.Conn, k *keeper, reports []telemetry.Report, last *uint64) error {
+	type gap struct{ before, size uint64 } // which report
+	var gaps []gap
 	for i := range reports {
 		n := &reports[i]
 		if n.Boot != k.hello.Boot || n.Sequence <= *last {
 			r.Metrics.bad.Inc()
 			return fmt.Errorf("exporter %s: report %d of boot %x follows report %d of boot %x", k.hello.Name, n.Sequence, n.Boot, *last, k.hello.Boot)
 		}
-		if gap := n.Sequence - *last - 1; gap > 0 && *last > 0 {
-			r.Metrics.missing.Add(float64(gap))
+		if n.Sequence > *last+1 && *last > 0 {
 			k.missed(n.Sequence - 1)
+		}
+		// Each is counted once, whichever connections the reports around it came over. Those before
+		// the first that this stream ever had may be in another one.
+		if before := max(*last, k.had); n.Sequence > before+1 && before > 0 {
+			gaps = append(gaps, gap{n.Sequence, n.Sequence - before - 1})
 		}
 		*last = n.Sequence
 	}
 	done, err := k.keep(ctx, reports)
 	r.Metrics.received(done)
+	for _, g := range gaps {
+		if err == nil || g.before <= done.Last { // else it comes again
+			r.Metrics.missing.Add(float64(g.size))
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -373,6 +373,42 @@ func TestAnalyzers(t *testing.T) {
 	}
 }
 
+// What a path or a receive queue has sorted does not gather at a few analyzers: flows that a
+// switch sends one of eight ways, or that the hash of receive side scaling (with the key that
+// everybody has) puts into one of eight queues, are shared evenly.
+func TestAnalyzersOfOnePath(t *testing.T) {
+	s, err := NewAnalyzers(analyzers(8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rss, _ := hex.DecodeString("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
+	paths := wire.NewHasher(1, false)
+	for name, sorts := range map[string]func(in []byte) bool{
+		"path": func(in []byte) bool {
+			return paths.IPv4(binary.BigEndian.Uint64(in), binary.BigEndian.Uint32(in[8:]), wire.ProtoUDP)>>29 == 3
+		},
+		"queue": func(in []byte) bool { return Toeplitz(rss, in)&7 == 3 },
+	} {
+		r := rand.New(rand.NewPCG(5, 9))
+		load, flows := make([]int, 8), 0
+		for range 100_000 {
+			in := binary.BigEndian.AppendUint64(nil, 0x0a00000a_00000000|uint64(r.Uint32()&0xffff)<<32|uint64(r.Uint32()&0xffff))
+			in = binary.BigEndian.AppendUint32(in, r.Uint32())
+			if !sorts(in) {
+				continue
+			}
+			flows++
+			ip := wt.IPv4(netip.AddrFrom4([4]byte(in)).String(), netip.AddrFrom4([4]byte(in[4:])).String())
+			load[s.Of(&Copied{Switch: addr(0), Original: wt.Frame(eth, ip, wt.UDP(binary.BigEndian.Uint16(in[8:]), binary.BigEndian.Uint16(in[10:])))})]++
+		}
+		for i, n := range load { // five standard deviations
+			if n < flows/8*88/100 || n > flows/8*112/100 {
+				t.Errorf("of one %s: analyzer %d has %d flows of %d", name, i, n, flows)
+			}
+		}
+	}
+}
+
 // A network of switches in a row: T1 A1 C1 A2 T2. T2 is where 10.0.9.0/24 is.
 type row struct{}
 

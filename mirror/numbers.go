@@ -17,7 +17,12 @@ type source struct {
 }
 
 // numbered is what came of a source since it began.
-type numbered struct{ first, last, came uint32 }
+type numbered struct {
+	first, last, came uint32
+	// strange is a number far from all others, which one that is close to it confirms.
+	strange  uint32
+	unproved bool
+}
 
 func (n *numbered) missing() uint64 {
 	return uint64(max(int64(n.last-n.first)+1-int64(n.came), 0))
@@ -27,12 +32,13 @@ const (
 	// mostSources is of how many sources the numbers are known. Beyond it all are forgotten, and
 	// copies that are missing in that moment are not counted.
 	mostSources = 1 << 16
-	// mostBehind is how many copies may overtake one. A number that is further behind is
-	// that of a source that began anew.
-	mostBehind = 1 << 12
+	// near is how many copies may overtake one, or be missing before it. A number that is
+	// farther from those before counts once a second one is as close to it: else whoever made
+	// up a copy would have as many missing, or the source begin anew.
+	near = 1 << 12
 	// mostAhead is how many copies may be missing before one: a second of more than collectors
 	// take. What seems to be a longer loss is a source that began anew far from its last
-	// number, or a copy that somebody made up.
+	// number.
 	mostAhead = 1 << 20
 )
 
@@ -47,14 +53,26 @@ func (n *Numbers) Add(c *Copied) {
 		if n.sources == nil || len(n.sources) >= mostSources {
 			n.sources = map[source]*numbered{}
 		}
-		n.sources[at] = &numbered{c.Sequence, c.Sequence, 1}
+		n.sources[at] = &numbered{first: c.Sequence, last: c.Sequence, came: 1}
 		return
 	}
 	before := s.missing()
 	switch ahead := int32(c.Sequence - s.last); {
-	case ahead > mostAhead || ahead <= -mostBehind:
-		*s = numbered{c.Sequence, c.Sequence, 1}
-		return
+	case ahead > near || ahead <= -near:
+		if d := distance(c.Sequence, s.strange); !s.unproved || d > near || d == 0 {
+			s.strange, s.unproved = c.Sequence, true
+			return
+		}
+		low, high := min(s.strange, c.Sequence), max(s.strange, c.Sequence)
+		if high-low > near { // they lie on both sides of 0
+			low, high = high, low
+		}
+		if ahead < 0 || ahead > mostAhead {
+			*s = numbered{first: low, last: high}
+			before = 0
+		}
+		s.last, s.unproved = high, false
+		s.came++ // the first one of the two
 	case ahead > 0:
 		s.last = c.Sequence
 	case c.Sequence-s.first > s.last-s.first:
@@ -64,8 +82,11 @@ func (n *Numbers) Add(c *Copied) {
 	if s.came > s.last-s.first+1 {
 		// More came than there are numbers: they are those of a source that began anew.
 		n.Missing -= before
-		*s = numbered{c.Sequence, c.Sequence, 1}
+		*s = numbered{first: c.Sequence, last: c.Sequence, came: 1}
 		return
 	}
 	n.Missing += s.missing() - before
 }
+
+// distance is how far two numbers are apart.
+func distance(a, b uint32) uint32 { return min(a-b, b-a) }

@@ -26,8 +26,15 @@ func TestNumbers(t *testing.T) {
 		{"anew", []uint32{100_000, 100_003, 0, 1, 3}, 3},
 		{"anew, from the upper half", []uint32{3_000_000_000, 3_000_000_001, 0, 1, 3}, 1},
 		{"anew, before one could tell by the number", append(upTo(1000), append(upTo(1000), 1005, 1010)...), 8},
-		{"many", []uint32{7, 5008}, 5000},
+		{"many", []uint32{7, 5008, 5009}, 5000},
+		{"many, then overtaken", []uint32{7, 5009, 5008}, 5000},
+		{"many, and the numbers begin again", []uint32{1<<32 - 10, 1<<32 - 9, 4999, 5000, 5002}, 5008},
+		{"anew around 0", []uint32{1 << 31, 1<<31 + 1, 1<<32 - 1, 0, 2}, 1},
 		{"made up", []uint32{7, 8, 2_000_000_000, 9, 10, 12}, 1},
+		{"made up, twice", []uint32{7, 8, 1_000_000, 1_000_000, 9, 10, 12}, 1},
+		{"made up, a little ahead", []uint32{7, 8, 1_000_000, 9, 10, 12}, 1},
+		{"made up, behind", []uint32{1_000_007, 1_000_008, 3, 1_000_009, 1_000_011, 900_000, 1_000_012}, 1},
+		{"made up, of those that come", append([]uint32{0, 1, 4000}, upTo(5000)[2:]...), 0},
 	} {
 		var n Numbers
 		for _, k := range c.numbers {

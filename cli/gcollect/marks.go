@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,7 @@ func (a *app) marksCommand() *cobra.Command {
 func (a *app) marksAllowCommand() *cobra.Command {
 	var hosts []string
 	var each, switches, size int
+	var lasts time.Duration
 	c := &cobra.Command{
 		Use:   "allow NAME",
 		Short: "Ask for marks of hosts, within what collectors can take",
@@ -36,10 +38,12 @@ the mean of ten seconds, and to what was allowed before. If all collectors
 together take fewer (--most-copies and --most-copied of gcollect run), it is
 refused, and nothing changes.
 
-What was allowed is kept with the streams until marks end: write the number into
-the documents of the hosts (debug: {most: N}), which hold it.`,
+What was allowed is kept with the streams until marks end, or --for is over: write
+the number into the documents of the hosts (debug: {most: N}), which hold it. To
+ask for the same again has it last as long again. What hosts still mark when the
+time is over counts by the copies that come.`,
 		Example: `  gcollect marks allow web --host h1,h2 --most 1000
-  gcollect marks allow rdma --host h3 --most 200 --switches 3 --bytes 242`,
+  gcollect marks allow rdma --host h3 --most 200 --switches 3 --bytes 242 --for 2h`,
 		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(hosts) == 0 {
@@ -47,10 +51,13 @@ the documents of the hosts (debug: {most: N}), which hold it.`,
 			}
 			slices.Sort(hosts)
 			hosts = slices.Compact(hosts)
+			if lasts < 0 {
+				return cli.Usage(fmt.Errorf("--for %v: say for how long, or 0: until they end", lasts))
+			}
 			if _, err := mirror.Marks(len(hosts), each, switches, size); err != nil {
 				return cli.Usage(err)
 			}
-			return a.marks(c, &collect.MarksRequest{Allow: &collect.Marks{Name: args[0], Hosts: hosts, Each: each, Switches: switches, Bytes: size}})
+			return a.marks(c, &collect.MarksRequest{Allow: &collect.Marks{Name: args[0], Hosts: hosts, Each: each, Switches: switches, Bytes: size, For: lasts}})
 		},
 	}
 	f := c.Flags()
@@ -58,6 +65,7 @@ the documents of the hosts (debug: {most: N}), which hold it.`,
 	f.IntVar(&each, "most", 1000, "packets that each of them marks in a second")
 	f.IntVar(&switches, "switches", 5, "switches on the longest way, each of which makes a copy")
 	f.IntVar(&size, "bytes", 242, "bytes of a copy: snap of the session, and 50 of its headers")
+	f.DurationVar(&lasts, "for", 24*time.Hour, "how long they are allowed. 0: until they end")
 	return c
 }
 
@@ -101,9 +109,13 @@ func (a *app) marks(c *cobra.Command, r *collect.MarksRequest) error {
 
 func showMarks(w io.Writer, st *collect.MarksState) {
 	if len(st.Marks) > 0 {
-		t := cli.NewTable("MARKS", ">EACH HOST/S", ">COPIES/S", ">BYTES/S", "SINCE", "HOSTS")
+		t := cli.NewTable("MARKS", ">EACH HOST/S", ">COPIES/S", ">BYTES/S", "SINCE", "UNTIL", "HOSTS")
 		for _, m := range st.Marks {
-			t.Row(m.Name, m.Each, m.Rate.Copies, m.Rate.Bytes, instant(m.Since), strings.Join(m.Hosts, ","))
+			until := "they end"
+			if !m.Until.IsZero() {
+				until = instant(m.Until)
+			}
+			t.Row(m.Name, m.Each, m.Rate.Copies, m.Rate.Bytes, instant(m.Since), until, strings.Join(m.Hosts, ","))
 		}
 		t.Print(w)
 		fmt.Fprintln(w)

@@ -18,7 +18,7 @@ func TestMarksAreShown(t *testing.T) {
 	var b bytes.Buffer
 	showMarks(&b, st)
 	got := strings.Join(strings.Fields(b.String()), " ")
-	for _, want := range []string{"web 1000 10000 2420000 1970-01-01 00:00:00.000 h1,h2", "taken at most 1000000 -", "come without the debug bit 900000 9", "in use 910000 2420009"} {
+	for _, want := range []string{"web 1000 10000 2420000 1970-01-01 00:00:00.000 they end h1,h2", "taken at most 1000000 -", "come without the debug bit 900000 9", "in use 910000 2420009"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
@@ -32,6 +32,7 @@ func TestMarksAreChecked(t *testing.T) {
 		{"allow web --host h1 --most 0", "0 marks a second: between 1 and 1000000000"},
 		{"allow web --host h1 --switches 256", "256 switches on the way"},
 		{"allow web --host h1 --bytes -1", "-1 bytes of a copy"},
+		{"allow web --host h1 --for -1h", "--for -1h0m0s"},
 		{"allow", "missing: NAME"},
 		{"end", "missing: NAME"},
 	} {

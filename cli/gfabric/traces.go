@@ -137,12 +137,21 @@ func (f *copiesFlags) traces(w io.Writer, b *traces.Book, v []traces.Verdict) er
 	}
 	t.Print(w)
 	printRest(w, rest)
+	f.foot(w, b)
+	return nil
+}
+
+// foot says how many copies there are, and how many are missing: packets of which these are
+// seem to be lost where they may not be.
+func (f *copiesFlags) foot(w io.Writer, b *traces.Book) {
+	if f.json {
+		return
+	}
 	fmt.Fprintf(w, "%d copies of %d packets", b.Copies, len(b.Done))
 	if b.Lost > 0 {
 		fmt.Fprintf(w, "; %d copies are missing by their numbers", b.Lost)
 	}
 	fmt.Fprintln(w)
-	return nil
 }
 
 // shorten cuts the path of a loop.
@@ -206,7 +215,7 @@ var questions = []struct {
 	results           string // of a scenario that has something to show
 	answer            func(f *copiesFlags, w io.Writer, b *traces.Book) error
 }{
-	{"drops", "Where packets are lost", "A switch that drops says so where its session has drops. Of a packet that is gone silently the hop behind the last that\nsaw it is suspected; where there are several, each with its share.", "results/drops --run silent-1", whyDrops},
+	{"drops", "Where packets are lost", "A switch that drops says so where its session has drops. Of a packet that is gone silently the hop behind the last that\nsaw it is suspected; where there are several, each with its share. One lost packet is no proof: copies are lost, too; the last line says\nhow many are missing, and gfabric probe sends such packets again.", "results/drops --run silent-1", whyDrops},
 	{"loops", "Which switches packets come to again", "A packet that comes to a switch again with another time to live loops; before and behind a load balancer it\nmay meet a switch twice.", "results/loops --run loop-1", whyLoops},
 	{"slow", "Which links packets take long for", "Times are from the arrival at one switch to that at the next: waiting, transmission and propagation. They compare the\nclocks of two switches, which must agree.", "results/slow --run slow-1", whySlow},
 	{"uneven", "Which of several next hops packets take", "Of each switch the links to others, with how many of the traced packets took them.", "results/uneven --run uneven-1", whyUneven},
@@ -235,6 +244,7 @@ func printWhy[T any](f *copiesFlags, w io.Writer, v []T, none string, columns []
 }
 
 func whyDrops(f *copiesFlags, w io.Writer, b *traces.Book) error {
+	defer f.foot(w, b)
 	return printWhy(f, w, b.Suspects(), fmt.Sprintf("none of %d packets was lost", len(b.Done)),
 		[]string{"SUSPECT", "REASON", ">PACKETS", "SEEN LAST AT", ">DESTINATIONS", "SUCH AS"}, func(s traces.Suspect) []any {
 			return []any{s.Name, cmp.Or(s.Reason, "silently"), fmt.Sprintf("%.4g", s.Traces), strings.Join(s.After, " "), s.To, s.Flow}
@@ -268,6 +278,7 @@ func whyPFC(f *copiesFlags, w io.Writer, b *traces.Book) error {
 }
 
 func whyProbes(f *copiesFlags, w io.Writer, b *traces.Book) error {
+	defer f.foot(w, b)
 	return printWhy(f, w, b.Probes(), fmt.Sprintf("none of %d packets is a probe", len(b.Done)),
 		[]string{">SERIES", "FLOW", "BY", ">SENT", ">LOST", "SEEN LAST AT", ">ROUND TRIP", ">MAX"}, func(s traces.Series) []any {
 			mean, most := "-", "-"

@@ -431,3 +431,21 @@ func BenchmarkWatch(b *testing.B) {
 	pump := func(watch string) st.Passer { return st.NewPump(b, router(b, watch), proto) }
 	st.BenchBeside(b, pump(""), pump(everflow))
 }
+
+// A switch that routes is a hop that traces can put in its place: the next one sees the time to
+// live less by one, and the station of this one, of the first packet of a flow and of later ones.
+func TestHopsAreInOrder(t *testing.T) {
+	first, second := st.New(t, router(t, everflow)), st.New(t, router(t, everflow))
+	for i := range 3 {
+		first.In(0, packet(wire.TCPSyn))
+		_, a, ok := mirror.Parse(first.One(2))
+		on := first.One(1)
+		copy(on[:6], st.SelfMAC[:]) // the second one is the host behind port 1
+		second.In(0, on)
+		second.Out(1)
+		_, b, also := mirror.Parse(second.One(2))
+		if !ok || !also || b.TTL != a.TTL-1 || b.From != st.SelfMAC || a.From != st.HostMAC(1) {
+			t.Errorf("packet %d: %+v, then %+v", i, a, b)
+		}
+	}
+}

@@ -152,6 +152,56 @@ func TestFragments(t *testing.T) {
 	}
 }
 
+// A packet in a tunnel is of the flow that the addresses and the protocol of its outer header
+// say, with the ports of what is within (by which paths are chosen, too), at every switch: it is
+// not taken for the packet that is within.
+func TestTunnels(t *testing.T) {
+	r := begin(t, with(st.Star(), options("both", 100)))
+	in := func(layers ...wt.Layer) []byte {
+		return wt.Frame(append([]wt.Layer{wt.Eth(st.HostMAC(2), st.HostMAC(1))}, layers...)...)
+	}
+	for port := range uint16(3) {
+		inner := []wt.Layer{wt.IPv4("10.0.7.1", "10.0.8.2"), wt.UDP(port, 9), wt.Zeros(40)}
+		pass(r, in(inner...), in(append([]wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2")}, inner...)...))
+	}
+	r.Advance(slot)
+	v := reports(t, r)[0]
+	got := map[string]uint32{}
+	for i := range v.Exact.Len() {
+		e := v.Exact.At(i)
+		got[e.String()] = e.Packets
+	}
+	if got["10.0.0.1:1 > 10.0.0.2:9 protocol 4"] != 1 || got["10.0.7.1:1 > 10.0.8.2:9 protocol 17"] != 1 || len(got) != 6 {
+		t.Errorf("%v", got)
+	}
+}
+
+// A worker clears no table between two frames: whoever takes a report empties it. What is in a
+// table that was given back is there when it is counted in.
+func TestWorkersClearNothing(t *testing.T) {
+	r := begin(t, with(st.Star(), options("both", 100)))
+	pass(r, datagram(1))
+	r.Advance(slot)
+	reports(t, r)
+	out := of(r).desk.Outbox()
+	left := flowradar.Key{Addrs: 7, Rest: 7}
+	for i := range tables - 1 {
+		x := out.Empty()
+		if x == nil || x.Packets != 0 || x.Exact.Len() != 0 || x.Encoded.Flows != 0 {
+			t.Fatalf("table %d of those that were given back: %+v", i, x)
+		}
+		x.Exact.Update(left, flowradar.Traffic{Packets: 1})
+		out.Return(x)
+	}
+	for i := range tables - 1 {
+		r.Advance(slot)
+		v := reports(t, r)
+		if len(v) != 1 || v[0].Exact.Len() != min(i, 1) {
+			t.Errorf("slot %d: %d reports, %d flows", i, len(v), v[0].Exact.Len())
+		}
+	}
+}
+
 // A host that sends ever new flows fills the tables of its slot, for others, too: those
 // that come later are not reported by themselves then. What is not reported is counted, packets of
 // all are, no flow is made up, and the next slot is whole.
