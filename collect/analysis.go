@@ -42,7 +42,7 @@ const (
 	tracedDelays    = "delays"       // of these, by link and class
 	countedPackets  = "counted"      // packets, by the id of a counter
 	countedBytes    = "counted bytes"
-	copies          = "copies" // traced; other: of no IPv4 packet, or no copies
+	copies          = "copies" // traced; other: of no IPv4 packet, or no copies; cut: within telemetry
 	linkSent        = "sent"   // packets, by link
 	linkLost        = "lost"
 	linkFound       = "found"
@@ -101,7 +101,8 @@ func NewAnalysis(n *Network) *Analysis {
 // Stats returns what was counted.
 func (a *Analysis) Stats() Stats {
 	b := a.book
-	a.stats[Stat{copies, "traced"}], a.stats[Stat{copies, "other"}] = b.Copies-min(b.Other, b.Copies), b.Other
+	a.stats[Stat{copies, "traced"}], a.stats[Stat{copies, "other"}] = b.Copies-min(b.Other+b.Cut, b.Copies), b.Other
+	a.stats[Stat{copies, "cut"}] = b.Cut
 	a.stats[Stat{tracesEarly, ""}] = b.Early()
 	return maps.Clone(a.stats)
 }

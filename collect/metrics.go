@@ -82,7 +82,7 @@ var families = map[string]struct {
 	tracedDelays:    {desc("link_traced_delays_total", "Of these, packets whose copies have stamps, by what they took from switch to switch: less than 100us, 500us, 1ms, or more.", "link", "below"), words},
 	countedPackets:  {desc("counted_packets_total", "Packets that are traced by copies and that the filter of a counter chooses (--count, gcollect count).", "counter"), counterName},
 	countedBytes:    {desc("counted_bytes_total", "Bytes of these, of their IP packets.", "counter"), counterName},
-	copies:          {desc("analysed_copies_total", "Copies that were analysed: put into traces, or of no IPv4 packet or no copy at all (other).", "outcome"), same},
+	copies:          {desc("analysed_copies_total", "Copies that were analysed: put into traces, put into traces of their own, since they end within telemetry (cut: give their session a longer snap), or of no IPv4 packet or no copy at all (other).", "outcome"), same},
 	linkSent:        {desc("link_packets_total", "Packets that entered a link whose ends report.", "link"), same},
 	linkLost:        {desc("link_lost_packets_total", "Of these, packets that the link lost.", "link"), same},
 	linkFound:       {desc("link_found_packets_total", "Of the lost, packets that are known one by one.", "link"), same},

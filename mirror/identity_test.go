@@ -64,6 +64,16 @@ func TestIdentityIsTheSameAtEveryHop(t *testing.T) {
 			if k, _, ok := Parse(copied[:n]); !ok || k.DstPort != p.port || p.sum && k.ID != first {
 				t.Errorf("%s: with telemetry of %d hops the trace is of port %d and %#x, want %d and %#x", what, hops, k.DstPort, k.ID, p.port, first)
 			}
+			// One that ends within it knows the port, but not always which packet it is of; it says so.
+			s.Snap = LeastSnap
+			numbered := append([]wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2", id(7)), wt.UDP(1000, wire.INTPort), stack(p.port, 30)}, p.body...)
+			for want, l := range map[uint16][]wt.Layer{7: numbered, 0: append([]wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2", later)}, numbered[1:]...)} {
+				b := wt.Frame(append([]wt.Layer{eth}, l...)...)
+				n, _ := s.Copy(copied, b, uint32(len(b)), Info{})
+				if k, h, ok := Parse(copied[:n]); !ok || k.DstPort != p.port || k.ID != want || h.Cut != (want == 0) {
+					t.Errorf("%s: a copy within telemetry is of port %d and %#x, cut %t; want %d and %#x", what, k.DstPort, k.ID, h.Cut, p.port, want)
+				}
+			}
 		}
 	}
 }

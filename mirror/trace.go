@@ -33,7 +33,10 @@ type Hop struct {
 	// Reason is why the switch dropped the packet, 0 if the copy is not about that.
 	Reason frame.Reason
 	Port   uint16 // that the packet came by, where the copy says it
-	Opens  bool   // a SYN of TCP without ACK: a connection begins
+	// Cut says that the copy ends within telemetry (INT) and that nothing else in it distinguishes
+	// the packet: it is in a trace of its own.
+	Cut   bool
+	Opens bool // a SYN of TCP without ACK: a connection begins
 	// Then is the destination of the header within the outermost one, with Depth.
 	Then [4]byte
 	// Probe and Number are series and number of a probe, 0 of other packets.
@@ -184,8 +187,14 @@ func original(b []byte, k Key, h Hop) (Key, Hop, bool) {
 		t := b[ip.HeaderLen():]
 		if p := ip.Proto(); len(t) >= 4 && (p == wire.ProtoTCP || p == wire.ProtoUDP) && ip.FlagsOffset()&(wire.IPv4OffsetMask|wire.IPv4MoreFragments) == 0 {
 			k.SrcPort, k.DstPort = wire.UDP(t).SrcPort(), wire.UDP(t).DstPort()
-			if n, dst, _ := wire.TelemetryLen(t, wire.UDPLen, len(t), k.DstPort); p == wire.ProtoUDP && n > 0 {
-				k.DstPort = dst // some hops saw the packet before telemetry was put in
+			if p == wire.ProtoUDP {
+				// Some hops saw the packet before telemetry was put in.
+				switch n, dst, why := wire.TelemetryLen(t, wire.UDPLen, len(t), k.DstPort); {
+				case n > 0:
+					k.DstPort = dst
+				case why == frame.ParseShortINT && int(ip.TotalLen()) > len(b):
+					k.DstPort, h.Cut = beforeTelemetry(t, k.DstPort), k.ID == 0
+				}
 			}
 			h.Opens = p == wire.ProtoTCP && len(t) > 13 && t[13]&(wire.TCPSyn|wire.TCPAck) == wire.TCPSyn
 			h.Probe, h.Number, _ = ProbeOf(p, t)
@@ -196,6 +205,18 @@ func original(b []byte, k Key, h Hop) (Key, Hop, bool) {
 		return k, h, true
 	}
 	return k, h, false
+}
+
+// beforeTelemetry is the port that a datagram had before telemetry was put in, where the copy
+// ends within that.
+func beforeTelemetry(t []byte, port uint16) uint16 {
+	switch b := t[min(wire.UDPLen, len(t)):]; {
+	case port != wire.INTPort:
+		return wire.RoCEv2Port // HPCC's
+	case len(b) >= wire.INTShimLen && b[0]>>4 == wire.INTTypeMD && b[0]>>2&3 == wire.INTNextPort:
+		return binary.BigEndian.Uint16(b[2:])
+	}
+	return port
 }
 
 // Traces makes traces of copies. Memory is bounded: with all places taken, the trace

@@ -151,6 +151,9 @@ func (f *copiesFlags) foot(w io.Writer, b *traces.Book) {
 	if b.Lost > 0 {
 		fmt.Fprintf(w, "; %d copies are missing by their numbers", b.Lost)
 	}
+	if b.Cut > 0 {
+		fmt.Fprintf(w, "; %d end within telemetry, apart from others of their packet: give the session a longer snap", b.Cut)
+	}
 	fmt.Fprintln(w)
 }
 

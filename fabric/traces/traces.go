@@ -25,6 +25,7 @@ type Book struct {
 	Copies uint64
 	Open   int    // packets that may not be at their end yet, and are not among those
 	Other  uint64 // frames that are no copies, or of no IPv4 packet
+	Cut    uint64 // copies that end within telemetry, and are in no trace with others of their packet
 	// Lost is how many copies the numbers of those that came show to be missing.
 	Lost    uint64
 	numbers mirror.Numbers
@@ -67,6 +68,9 @@ func (b *Book) Add(now frame.Time, data []byte) bool {
 	b.numbers.Add(&c)
 	b.Lost = b.numbers.Missing
 	if k, h, ok := c.Hop(); ok {
+		if h.Cut {
+			b.Cut++
+		}
 		b.traces.Add(now, k, h)
 	} else if !b.pause(now, &c) {
 		b.Other++
