@@ -55,19 +55,23 @@ type Buffer struct {
 	cfg   Config
 }
 
-// group is the account of one class of an ingress port.
+// group is the account of one class of an ingress port: two cache lines, of which
+// most frames need the first.
 type group struct {
 	reserved, shared, headroom uint64 // in use
-	reserve, room              uint64 // size of reserve and headroom
+	reserve                    uint64 // size of the reserve
 	limit                      limit
-	offset                     uint64
+	peak                       uint64
 	lossless                   bool
-	span                       uint64 // bytes of headroom that stages divide, 0 = pause
-	last                       uint8  // stage
-	chunks, spare              uint64 // in use
+	staged                     bool  // span is not 0
+	last                       uint8 // stage
 
-	peak, roomPeak uint64
-	xoffs, drops   uint64
+	room          uint64 // size of the headroom
+	span          uint64 // bytes of headroom that stages divide, 0 = pause
+	offset        uint64
+	chunks, spare uint64 // in use
+	roomPeak      uint64
+	xoffs, drops  uint64
 }
 
 // queue is the account of one egress queue.
@@ -129,7 +133,7 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 	for row := range b.groups {
 		for i := range b.groups[row] {
 			g, q := &b.groups[row][i], &b.queues[row][i]
-			g.reserve, g.room, g.limit, g.offset, g.lossless, g.span, g.last = 0, 0, none, 0, false, 0, 0
+			g.reserve, g.room, g.limit, g.offset, g.lossless, g.staged, g.span, g.last = 0, 0, none, 0, false, false, 0, 0
 			q.reserve, q.limit = 0, none
 			if row == 0 || row > len(cfg.Ports) {
 				continue
@@ -138,6 +142,7 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 			g.reserve, g.room, g.limit = gc.Reserve, l.headroom[row-1][i], newLimit(gc.Limit)
 			g.offset, g.lossless = gc.XONOffset, gc.Lossless
 			g.span, g.last = l.span[row-1][i], gc.Stages
+			g.staged = g.span != 0
 			q.reserve, q.limit = qc.Reserve, newLimit(qc.Limit)
 			if g.lossless && (g.limit.alpha != 0 || b.chunk != 0) {
 				b.dynamic = append(b.dynamic, int32(row*8+i))
@@ -202,14 +207,18 @@ func (b *Buffer) Try(m *frame.Meta) frame.Reason {
 	case q.reserved+cost <= q.reserve:
 		q.reserved += cost
 		m.Pool = PoolQueue
-		b.takeChunks(g, q, out, k, spare)
+		if k != 0 {
+			b.takeChunks(g, q, out, k, spare)
+		}
 	default:
 		if why := b.charge(g, q, cost, m.Flags); why != frame.Keep {
 			return why
 		}
 		q.beyond += cost
 		m.Pool = PoolGroup
-		b.takeChunks(g, q, out, k, spare)
+		if k != 0 {
+			b.takeChunks(g, q, out, k, spare)
+		}
 		if g.lossless {
 			if m.Flags&frame.IsClone == 0 {
 				m.Flags |= frame.Lossless
@@ -345,7 +354,7 @@ func (b *Buffer) credit(in, out, class int, pool uint16, cost, k uint64) {
 func (b *Buffer) judge(row, class int) {
 	g := &b.groups[row][class]
 	bit := uint8(1) << class
-	if g.span != 0 {
+	if g.staged {
 		b.grade(row, class)
 	}
 	wants := b.want[row]&bit != 0

@@ -12,7 +12,7 @@ func (b *Buffer) AdmitAll(a *frame.Arena, v []frame.Ref) bool {
 	m := a.Meta(v[0])
 	row, class, out, clone := b.row(m.InPort), int(m.Class&7), b.row(m.OutPort), m.Flags&frame.IsClone != 0
 	g, q := &b.groups[row][class], &b.queues[out][m.Queue&7]
-	if g.span != 0 || b.want[row]>>class&1 != 0 {
+	if g.staged || b.want[row]>>class&1 != 0 {
 		return false
 	}
 	where := uint16(m.Queue&7) << poolQueueAt
@@ -165,5 +165,5 @@ func (b *Buffer) content(port uint16, class uint8, pool uint16) bool {
 	if !g.lossless {
 		return true
 	}
-	return g.span == 0 && b.want[row]>>(class&7)&1 == 0 && g.headroom == 0 && (g.shared == 0 || g.shared < g.limit.at(b.free())) && !b.crowded(g, false)
+	return !g.staged && b.want[row]>>(class&7)&1 == 0 && g.headroom == 0 && (g.shared == 0 || g.shared < g.limit.at(b.free())) && !b.crowded(g, false)
 }

@@ -184,9 +184,20 @@ func (e *Engine) Run(until frame.Time) error {
 		return fmt.Errorf("time cannot go back from %d to %d ns", e.now, until)
 	}
 	e.layOut()
-	if len(e.parts) > 1 {
+	if len(e.parts) == 1 {
+		e.parts[0].runAlone(until)
+	} else {
 		defer e.ahead.workers.Stop()
+		e.runParts(until)
 	}
+	if e.err == nil {
+		e.advance(until)
+	}
+	return e.err
+}
+
+// runParts lets time go on for several parts.
+func (e *Engine) runParts(until frame.Time) {
 	for {
 		if e.ctl.Next() <= e.now {
 			e.control()
@@ -215,10 +226,6 @@ func (e *Engine) Run(until frame.Time) error {
 		}
 		e.instant(t)
 	}
-	if e.err == nil {
-		e.advance(until)
-	}
-	return e.err
 }
 
 // advance lets time go on for all parts.

@@ -61,10 +61,6 @@ func (p *part) starved() bool {
 
 // serve looks at the nodes of all parts that were stepped.
 func (e *Engine) serve() {
-	if len(e.parts) == 1 {
-		e.parts[0].serve()
-		return
-	}
 	for i := 0; i < len(e.stepped.nodes); i++ {
 		n := e.stepped.nodes[i]
 		e.part(n).look(n)
@@ -84,10 +80,6 @@ func (e *Engine) next() frame.Time {
 // instant runs the events of the present instant, those of all parts in the order
 // that they have where there is one.
 func (e *Engine) instant(t frame.Time) {
-	if len(e.parts) == 1 {
-		e.parts[0].instant(t)
-		return
-	}
 	e.batch = e.batch[:0]
 	for _, p := range e.parts {
 		if p.queue.next() > t {
@@ -97,51 +89,83 @@ func (e *Engine) instant(t frame.Time) {
 		e.batch = append(e.batch, p.queue.take(t)...)
 	}
 	sortSlots(e.batch)
-	e.events(t, e.batch, nil)
+	e.events(t, e.batch)
 }
 
-// instant runs the events of a part.
+// runAlone is runParts for a network of one part, without the questions of which part and
+// of how far ahead.
+func (p *part) runAlone(until frame.Time) {
+	e := p.e
+	for {
+		if e.ctl.Next() <= p.now {
+			e.control()
+			continue
+		}
+		p.serve()
+		t, c := p.queue.next(), e.ctl.Next()
+		if min(c, t) > until || e.err != nil {
+			return
+		}
+		if c <= t {
+			e.advance(max(p.now, c))
+			e.rounds = 0
+			continue
+		}
+		if e.rounds++; t > p.now {
+			e.now, p.now, e.rounds = t, t, 0
+		} else if e.rounds > maxRounds {
+			e.fail(e.standstill())
+			return
+		}
+		p.instant(t)
+	}
+}
+
+// instant runs the events of a part: arrivals, timers, then what leaves, each in the
+// order of their index.
 func (p *part) instant(t frame.Time) {
 	batch := p.queue.take(t)
 	p.fetch(batch)
-	p.e.events(t, batch, p)
-}
-
-// events runs the events of an instant: arrivals, timers, then what leaves, each
-// in the order of their index. They are of one part, or of any if that is nil.
-func (e *Engine) events(t frame.Time, batch []int32, one *part) {
-	q, p, i := &e.parts[0].queue, one, 0 // the slots have the same numbers in all parts
-	for ; i < len(batch) && batch[i] < q.firstTimer; i++ {
-		if one == nil {
-			p = e.receiver(&e.dirs[batch[i]])
+	i := 0
+	for ; i < len(batch) && batch[i] < p.queue.firstTx; i++ {
+		if s := batch[i]; s < p.queue.firstTimer {
+			p.arrive(s)
+		} else {
+			p.timer(s - p.queue.firstTimer)
 		}
-		p.arrive(batch[i])
-	}
-	for ; i < len(batch) && batch[i] < q.firstTx; i++ {
-		node := batch[i] - q.firstTimer
-		if one == nil {
-			p = e.part(node)
-		}
-		p.timer(node)
 	}
 	if i == len(batch) {
 		return
 	}
-	if one == nil { // a frame that arrived now may leave now, in the order of its class
-		e.serve()
-	} else {
-		one.serve()
-	}
+	p.serve() // a frame that arrived now may leave now, in the order of its class
 	for ; i < len(batch); i++ {
-		d := batch[i] - q.firstTx
-		if e.dirs[d].txAt != t {
-			continue
+		if d := batch[i] - p.queue.firstTx; p.e.dirs[d].txAt == t {
+			p.transmit(d)
+			p.mark(p.e.dirs[d].from)
 		}
-		if one == nil {
-			p = e.part(e.dirs[d].from)
+	}
+}
+
+// events runs the events of an instant as part.instant does, each in the part that it is of.
+func (e *Engine) events(t frame.Time, batch []int32) {
+	q, i := &e.parts[0].queue, 0 // the slots have the same numbers in all parts
+	for ; i < len(batch) && batch[i] < q.firstTx; i++ {
+		if s := batch[i]; s < q.firstTimer {
+			e.receiver(&e.dirs[s]).arrive(s)
+		} else {
+			e.part(s - q.firstTimer).timer(s - q.firstTimer)
 		}
-		p.transmit(d)
-		p.mark(e.dirs[d].from)
+	}
+	if i == len(batch) {
+		return
+	}
+	e.serve()
+	for ; i < len(batch); i++ {
+		if d := batch[i] - q.firstTx; e.dirs[d].txAt == t {
+			p := e.part(e.dirs[d].from)
+			p.transmit(d)
+			p.mark(e.dirs[d].from)
+		}
 	}
 }
 

@@ -16,21 +16,23 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	if ps.arc.left|n.joinedFor != 0 {
 		n.left(ps, v)
 	}
-	n.released(ps, v)
+	if ps.arc.released != 0 {
+		n.released(ps, v)
+	}
 	for b := ps.arc.departs; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Departs(port, v)
 	}
 	if ps.arc.sheds != 0 {
 		v = n.sift(now, v)
 	}
-	if n.inputs == nil {
+	if len(v) > 1 && n.inputs == nil { // one frame has no others to be summed up with
 		n.held -= n.buffer.ReleaseAll(n.arena, v)
 	}
 	bytes := uint64(0)
 	for _, r := range v {
 		m := n.arena.Meta(r)
 		if m.Cost != 0 {
-			n.uncharge(now, m)
+			n.release(now, m)
 		}
 		if m.Flags&(frame.MarkCE|frame.Flooded) != 0 {
 			if m.Flags&frame.MarkCE != 0 {

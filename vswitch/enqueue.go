@@ -173,6 +173,7 @@ func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 	if m.Flags&frame.Claimed != 0 && n.claimed(ps, r) {
 		return
 	}
+	regulated := ps.sched.Regulated()>>m.Queue&1 != 0
 	reason := frame.Keep
 	switch {
 	case ps.dropping>>m.Queue&1 != 0:
@@ -181,9 +182,9 @@ func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 		reason = frame.ArenaExhausted
 	case m.Flags&frame.Flooded != 0 && !n.admitsFlood(ps, m):
 		reason = frame.FloodShare
-	case ps.sched.Regulated()>>m.Queue&1 != 0 && !ps.sched.Admits(n.now, m):
+	case regulated && !ps.sched.Admits(n.now, m):
 		reason = frame.QueueRefused
-	case ps.sched.Regulated()>>m.Queue&1 != 0:
+	case regulated:
 		reason = n.admitPushing(ps, m)
 	default:
 		reason = n.buffer.Admit(m)
@@ -199,7 +200,7 @@ func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 	n.held++
 	queue := m.Queue
 	n.join(n.now, ps, r, m)
-	if ps.sched.Regulated()>>queue&1 != 0 {
+	if regulated {
 		n.pushOut(ps, queue)
 	}
 }

@@ -204,7 +204,9 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	if n.joinedN+n.deferredN > 0 {
 		n.endVector(now)
 	}
-	n.endTrain()
+	if n.train.on {
+		n.endTrain()
+	}
 
 	n.flowControl(now)
 	for w := range n.handoff {
