@@ -119,7 +119,7 @@ func TestHardwareProgram(t *testing.T) {
 	})
 }
 
-// Whoever is there already stays, and the error names it: our own program or
+// A program that is attached already stays, and the error names it: our own program or
 // another's, attached by link or by netlink, in the same mode or the other.
 func TestAttachRefusesSecondProgram(t *testing.T) {
 	p, other := load(t, Filter{}), load(t, Filter{})

@@ -385,7 +385,7 @@ func BenchmarkSweep(bb *testing.B) {
 	}
 }
 
-// What Try refuses is charged to nobody and not counted; what it takes is like
+// What Try refuses is neither charged nor counted; what it takes is like
 // what Admit takes.
 func TestTry(t *testing.T) {
 	c := Config{Size: 10_000, Ports: make([]PortConfig, 1)}

@@ -230,7 +230,7 @@ func TestSessionOverflowAndError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nobody reads yet.
+	// There is no reader yet.
 	for range 1000 {
 		s.Tap(0).Frames(0, a, 0, DirIn, []frame.Ref{big})
 	}

@@ -104,7 +104,7 @@ func TestRootFails(t *testing.T) {
 	if m := d.Out(365*us + 10); m.Root != 7 || m.Depth != 0 || m.Time != d.At(365*us+10) {
 		t.Errorf("%+v", m)
 	}
-	// It accepts nobody any more, or the loop would last.
+	// It accepts no parent any more, or the loop would last.
 	for port := range 2 {
 		if d.Sync(400*us, 400*us, port, Message{Time: 400 * us, Root: 1}) || d.Sync(401*us, 401*us, port, Message{Time: 400 * us, Root: 7}) {
 			t.Error("a root that takes a message")
@@ -144,7 +144,7 @@ func TestTimeout(t *testing.T) {
 	d.Sync(91*us, 91*us, 0, Message{Time: 91*us + 5000, Root: 1}) // cannot be
 	d.Sync(92*us, 92*us, 0, Message{Time: 92 * us, Root: 99})     // another root
 	d.Sync(93*us, 93*us, 250, Message{Time: 93 * us, Root: 1})    // a port that is not connected
-	d.Delay(0).Response(1, 100*us, 0, 5)                          // nobody asked
+	d.Delay(0).Response(1, 100*us, 0, 5)                          // not asked for
 	if d.Advance(184*us) || d.Counts.FlipTimeout != 0 {
 		t.Fatal("turned early")
 	}
@@ -196,7 +196,7 @@ func TestBrokenClocks(t *testing.T) {
 	at(t, leaf, 270*us, 60)
 }
 
-// An old root that comes back with an old plan moves nobody.
+// An old root that comes back with an old plan moves no device.
 func TestEpochs(t *testing.T) {
 	d := device(t, 15, 30, 0)
 	if !d.Sync(90*us, 90*us, 0, Message{Time: 90 * us, Root: 1, Epoch: 3}) {

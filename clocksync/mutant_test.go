@@ -12,7 +12,7 @@ import (
 // mutant is what devices of a network do otherwise than Sundial's. Each of these breaks the
 // invariant that TestBoundHolds asserts: that no clock is further from the root's than it says.
 type mutant struct {
-	byTimer    bool       // everybody forwards by a timer of its own, and not in reaction
+	byTimer    bool       // every device forwards by a timer of its own, and not in reaction
 	anyMessage bool       // any message ends the timeout
 	lateBase   frame.Time // how long behind a turn the bound of the second parent's way comes
 }
@@ -81,7 +81,7 @@ func TestForwardingByTimerBreaksIt(t *testing.T) {
 func TestClearingTheTimeoutByAnyMessageBreaksIt(t *testing.T) {
 	g, p := fabric(t)
 	cut := 0
-	for y, x := range p.Primary { // somebody whom another neighbour sends to as well
+	for y, x := range p.Primary { // a device to which another neighbour sends as well
 		if x >= 0 && !p.Leaf[y] && x != p.Root && p.Backup[y] != x {
 			cut = y
 		}

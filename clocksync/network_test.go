@@ -323,7 +323,7 @@ func fabric(t *testing.T) (*plan.Graph, *plan.Plan) {
 }
 
 // The invariant: whatever single thing fails, no clock is ever further from the
-// root's than it says, and everybody receives a root again within 365 us and the way.
+// root's than it says, and every device receives a root again within 365 us and the way.
 func TestBoundHolds(t *testing.T) {
 	g, p := fabric(t)
 	failures := plan.Failures(g)

@@ -62,7 +62,7 @@ func TestLateMessagesCount(t *testing.T) {
 	if got := behind(recentMessages+1, 100*us); got != 0 {
 		t.Errorf("%d, beside others that are as late", got)
 	}
-	// Nobody is late beside those of another root.
+	// No device is late beside those of another root.
 	behind(recentMessages+2, 0)
 	m.Root = 2
 	if got := behind(recentMessages+3, 100*us); got != 0 {

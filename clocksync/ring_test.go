@@ -12,7 +12,7 @@ const ringSeeds = uint64(6)
 
 // newRing has a root, node 0, with measured bounds, on machines that are late. One of its two
 // neighbours is the backup root. All others have the root by the other neighbour, and turn
-// towards the backup root: when the root fails, whoever has a second parent follows that one.
+// towards the backup root: when the root fails, devices with a second parent follow that one.
 func newRing(t *testing.T, seed uint64) *line {
 	l := &line{r: rand.New(rand.NewPCG(seed, 19)), busy: true, ring: true, cut: map[int]bool{}, dead: map[int]bool{}}
 	n := 4 + int(seed%3)
@@ -92,7 +92,7 @@ func TestMeasuredBoundHoldsThroughFailures(t *testing.T) {
 	}
 }
 
-// Where bounds are measured they hold, and nobody is without one, while another plan comes to
+// Where bounds are measured they hold, and no device is without one, while another plan comes to
 // one node after the other, of which some follow the old one for a while: the other
 // neighbour of the root becomes the backup root, and everybody turns round.
 func TestMeasuredBoundHoldsThroughAPlan(t *testing.T) {

@@ -41,7 +41,7 @@ func TestSecondRoot(t *testing.T) {
 			t.Errorf("%s: %+v, the last is %d", c.name, d.Counts, d.Rival())
 		}
 	}
-	// Who follows nobody yet knows of no first root.
+	// A device that follows no other yet knows of no first root.
 	d := NewDevice(7)
 	d.Sync(0, 0, 3, Message{Root: 2})
 	if d.Counts.SecondRoot != 0 {
@@ -51,7 +51,7 @@ func TestSecondRoot(t *testing.T) {
 
 // Two nodes of a fabric are made the root by the same plan, and both get to know, as do nodes
 // between those that follow the one and the other. Where a single root fails, and another
-// one takes over, nobody sees two.
+// one takes over, no device sees two.
 func TestTwoRoots(t *testing.T) {
 	g, p := fabric(t)
 	for seed := range uint64(10) {

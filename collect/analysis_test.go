@@ -175,7 +175,7 @@ func lossesOf(events map[string]Event) (n uint64) {
 }
 
 // Each loss is named once, on its link: with clocks that began at other times, and
-// with reports that come late since nobody took them.
+// with reports that come late since they were not collected.
 func TestLosses(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, 2 * time.Second} {
 		v, lost := metered(t, 500*time.Millisecond, 500*time.Millisecond+late)
@@ -293,8 +293,8 @@ func TestTakingOver(t *testing.T) {
 	}
 }
 
-// The clock of the stream is set a year forward, and back: who is silent from then
-// on is given up after as long as ever, not after a year.
+// The clock of the stream is set a year forward, and back: a switch that is silent
+// from then on is given up after as long as ever, not after a year.
 func TestClockOfTheStreamIsSet(t *testing.T) {
 	a := NewAnalysis(line(t))
 	x := newExporter("s1", 1, start)

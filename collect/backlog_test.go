@@ -71,7 +71,7 @@ func TestAnHourOfBacklog(t *testing.T) {
 	var ends [2]*export.Exporter
 	for i, name := range []string{"s1", "s2"} {
 		hello := telemetry.Hello{Version: 1, Name: name, Boot: uint64(began.UnixNano()), Nodes: []telemetry.Node{{ID: uint16(i + 1), Name: name, Workers: 1}}}
-		ends[i] = export.New(discard, "127.0.0.1:1", 128<<20, hello) // where nobody listens
+		ends[i] = export.New(discard, "127.0.0.1:1", 128<<20, hello) // without a listener
 		defer ends[i].Close(0)
 	}
 	made, lost := hourOf(t, ends)

@@ -290,7 +290,7 @@ func TestEverNewExporters(t *testing.T) {
 }
 
 // flowReports returns a message with so many reports of a switch about one slot, of an
-// instant that nobody else reports, so that it waits.
+// instant that no other switch reports, so that it waits.
 func flowReports(n int, encoded *flowradar.Flowset, exact *flowradar.Exact) (*message, frame.Time) {
 	long := frame.Time(slotLength)
 	slot := uint64(time.Second / slotLength)

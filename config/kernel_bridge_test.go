@@ -100,7 +100,7 @@ func station(dst, src wire.MAC, vlan int) []byte {
 
 func mac(n int) wire.MAC { return st.HostMAC(n) }
 
-// group is a multicast address of IPv4 that nobody has joined (RFC 1112 section 6.4).
+// group is a multicast address of IPv4 without members (RFC 1112 section 6.4).
 var group = wire.MAC{0x01, 0x00, 0x5e, 0x01, 0x02, 0x03}
 
 // bridge_vlan_unaware: learning, ageing and flooding.

@@ -403,7 +403,7 @@ func TestLossesBelowThePort(t *testing.T) {
 func TestUnixSocket(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s1.sock")
-	// What a killed daemon leaves behind: a socket that nobody listens at.
+	// What a killed daemon leaves behind: a socket without a listener.
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
 	if err != nil {
 		t.Fatal(err)

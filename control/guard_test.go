@@ -105,7 +105,7 @@ func jsonRequest(document string) string { return fmt.Sprintf(`{"yaml": %q}`, do
 var asJSON = http.Header{"Content-Type": {"application/json"}}
 
 // Who reaches the TCP address reads metrics, and does nothing else: not by any
-// method, nor by a name that somebody else's page leads here.
+// method, nor by a name that a foreign page directs here.
 func TestTCPServesNoAPI(t *testing.T) {
 	d, address := listening(t, config.Control{Names: []string{"switch.example"}}, patient)
 	file := filepath.Join(t.TempDir(), "root")

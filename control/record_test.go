@@ -408,7 +408,7 @@ func TestParseTriggers(t *testing.T) {
 	}
 }
 
-// What the API asks for has a limit although nobody said so.
+// What the API asks for has a limit although none was set.
 func TestRecordsThatAreAskedForHaveALimit(t *testing.T) {
 	d := recorded(t, "", Recorder{}, 10)
 	dir := t.TempDir()

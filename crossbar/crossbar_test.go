@@ -211,7 +211,7 @@ func (g *rig) fill(in, out uint16, class uint8) {
 	}
 }
 
-// TestRoom: bytes of a class that nobody takes lock out neither the classes
+// TestRoom: bytes of a class that no output takes lock out neither the classes
 // above them nor other egress ports, unless all bytes count alike.
 func TestRoom(t *testing.T) {
 	for _, total := range []bool{false, true} {

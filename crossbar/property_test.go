@@ -231,7 +231,7 @@ func TestConservation(t *testing.T) {
 				}
 			},
 		})
-		// When everybody takes what there is, everything crosses.
+		// When all outputs take what there is, everything crosses.
 		for range 10_000 {
 			for len(g.out) > 0 {
 				depart(0)

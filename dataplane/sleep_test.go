@@ -8,7 +8,7 @@ import (
 	"gswitch/frame"
 )
 
-// ready is a device with frames that nobody takes.
+// ready is a device with frames that are not taken.
 type ready struct {
 	null
 	fd int
@@ -54,6 +54,6 @@ func TestPausedNodeDoesNotKeepTheWorkerAwake(t *testing.T) {
 	if during > before && during-before > after+10 {
 		t.Errorf("%d sleeps while it stood still, %d of them ended by the test", during-before, after)
 	}
-	// Afterwards they wake it, without end: nobody takes them.
+	// Afterwards they wake it, without end: they are not taken.
 	await(t, w, func() bool { return w.stats.Sleeps > during+100*after+1000 })
 }

@@ -13,7 +13,7 @@ import (
 // An idle worker that spins makes no system call, with AF_XDP ports too. What
 // is left are those of the Go runtime, which takes every goroutine off its
 // thread for a moment after 10 ms: a signal, futex calls, a sched_yield or a
-// nanosleep where its lock is held by somebody else, a write that wakes up
+// nanosleep where its lock is held elsewhere, a write that wakes up
 // who waits for the timers of the processor that it gives away, and memory that the
 // runtime takes for its own tables on any thread (the race detector does).
 func TestIdleSpinMakesNoSystemCalls(t *testing.T) {

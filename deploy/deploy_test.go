@@ -173,7 +173,7 @@ func (im *image) try(t *testing.T, binary string) {
 	if out, err := run("--version"); err != nil || !strings.Contains(out, "v9.9.9-test") {
 		t.Errorf("--version in an empty root: %v\n%s", err, out)
 	}
-	// Its configuration is mounted by whoever runs it; without, it must say so.
+	// Its configuration is mounted when it is run; without, it must say so.
 	if out, err := run(im.cmd...); err == nil || !strings.Contains(out, im.cmd[len(im.cmd)-1]) {
 		t.Errorf("%v without its file: %v\n%s", im.cmd, err, out)
 	}

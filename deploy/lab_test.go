@@ -114,7 +114,7 @@ func await(t *testing.T, what string, condition func() error) {
 	t.Fatalf("%s: %v", what, err)
 }
 
-// freeAddress is an address of this machine that nobody listens at.
+// freeAddress is an address of this machine without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -57,7 +57,7 @@ var mayBeZero = []string{
 	"Paused now",     // at the instant of the last scrape
 	"Learning",       // is over before Prometheus comes
 	"Telemetry edge", // hosts make their headers themselves
-	"Faults",         // nobody asked for any
+	"Faults",         // none were asked for
 	"Waiting in channels", "Channels opened and lost", "Recovery in channels",
 }
 

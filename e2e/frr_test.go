@@ -29,7 +29,7 @@ func needFRR(t *testing.T) {
 func startFRR(t *testing.T, ns string, daemons map[string]string) (stop func()) {
 	t.Helper()
 	dir := t.TempDir()
-	// They give up root, and must still reach their files.
+	// They drop root, and must still reach their files.
 	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}

@@ -253,7 +253,7 @@ func (u *underWay) ended(t *testing.T) {
 	})
 }
 
-// Whoever is killed, the processes of a run do not outlive it, and what is left
+// Whichever process is killed, the processes of a run do not outlive it, and what is left
 // of their wires the next run removes; interrupted, it leaves nothing.
 func TestProcessesEnd(t *testing.T) {
 	file := aScenario(t, "ends", endless)

@@ -83,7 +83,7 @@ func congested(d *daemon, port string) (p congestionPoint) {
 // away, for a quarter of one the run is repeated in slow motion, and so it is where
 // the rate or the queue is another, as one absence of some periods empties the queue: they
 // have to be right at one of the scales at which workers are in time. What does not depend
-// on the machine holds at each: nobody sends more than its rate, and both send
+// on the machine holds at each: no sender exceeds its rate, and both send
 // the same.
 func TestRoCCDaemons(t *testing.T) {
 	scales := []ghostScale{1, 4, 16}

@@ -7,7 +7,7 @@ import (
 )
 
 // A link that may catch up does so after a late caller, not after a time in
-// which nobody had anything to send: no frame departs before it was there.
+// which no queue pair had anything to send: no frame departs before it was there.
 func TestBurstIsNoCredit(t *testing.T) {
 	cfg := stackConfig(1, false)
 	cfg.Rate, cfg.Burst = 1e9, frame.Millisecond

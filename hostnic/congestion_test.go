@@ -112,7 +112,7 @@ func redMarking(c *vswitch.Config) {
 }
 
 // Acknowledgements are counted whose telemetry no switch wrote to: all of them
-// where the switch has none, and none where it has, or where nobody asked.
+// where the switch has none, and none where it has, or where it was not asked for.
 func TestBlindAcknowledgements(t *testing.T) {
 	const bytes = 100_000
 	for _, c := range []struct {

@@ -32,7 +32,7 @@ func TestIdentificationsCount(t *testing.T) {
 					must(t, peer.Post(0, qp, &WorkRequest{ID: uint64(2 * k), Verb: Write, Local: make([]byte, 9000), RemoteVA: memBase, RKey: key}))
 					must(t, peer.Post(0, qp, &WorkRequest{ID: uint64(2*k + 1), Verb: Read, Local: make([]byte, 9000), RemoteVA: memBase, RKey: key}))
 				}
-				must(t, peer.Post(0, qp, &WorkRequest{ID: 99, Verb: Send, Local: make([]byte, 10)})) // nobody is ready: a NAK
+				must(t, peer.Post(0, qp, &WorkRequest{ID: 99, Verb: Send, Local: make([]byte, 10)})) // no receive is posted: a NAK
 			}
 			return p
 		},

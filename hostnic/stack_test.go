@@ -72,7 +72,7 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// Whom nobody answers for is given up after three requests, and asked for
+// An address without an answer has failed after three requests, and asked for
 // again after half a minute. Who is off the link is asked for at the gateway.
 func TestResolve(t *testing.T) {
 	g, n := stackPair(t, false)

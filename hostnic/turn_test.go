@@ -46,7 +46,7 @@ func TestTurnsOfBytes(t *testing.T) {
 	}
 }
 
-// Who may not send gives up its turn, and nobody waits for it.
+// A queue pair that may not send loses its turn, and none waits for it.
 func TestTurnOfABlockedQueuePair(t *testing.T) {
 	p := newPair(t, func(_ int, c *Config) { c.Turn = math.MaxUint32 })
 	qa, _ := p.connect(func(c *QPConfig) { c.Transport.Cap = 2 })

@@ -91,7 +91,7 @@ func TestRefusedAccess(t *testing.T) {
 	}
 }
 
-// A dead peer is given up.
+// Requests to a dead peer end with an error.
 func TestRetriesEnd(t *testing.T) {
 	x := newVerbsPair(t, transport.IRN, func(c *VerbsConfig) { c.Retries = 7 })
 	x.lose = func(*frame.Meta, []byte) bool { return true }

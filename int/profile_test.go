@@ -30,7 +30,7 @@ func TestProfileFor(t *testing.T) {
 		if c.max == 0 {
 			continue
 		}
-		// Whoever compares records a packet apart must be far from a wrap.
+		// Records that are compared across a packet must be far from a wrap.
 		if gap := 12000 * giga / c.min; p.Range().TS < 16*gap {
 			t.Errorf("%d bit/s: %d ns of range, a packet takes %d", c.min, p.Range().TS, gap)
 		}

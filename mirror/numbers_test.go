@@ -10,7 +10,7 @@ func upTo(n uint32) (v []uint32) {
 	return v
 }
 
-// What is missing is what the numbers have and nobody got: of each worker by itself, whatever
+// Missing are packets whose numbers were used and that did not arrive: of each worker by itself, whatever
 // order copies come in, and not what was before a switch began anew.
 func TestNumbers(t *testing.T) {
 	for _, c := range []struct {

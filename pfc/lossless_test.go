@@ -340,7 +340,7 @@ func (m *model) disturb() {
 	}
 	j := int(m.rng.Uint32n(uint32(len(m.outs))))
 	c := []int{0, 3, 4}[m.rng.Uint32n(3)]
-	if m.stages != 0 { // nobody ever stops
+	if m.stages != 0 { // no sender ever stops
 		m.outs[j].Slow(c, uint8(m.rand(15)))
 		m.kickOut(j)
 	} else {
@@ -378,7 +378,7 @@ func TestLosslessWithHeadroom(t *testing.T) {
 			}
 		}
 		delivered += m.lossless
-		// The senders fall silent: all drains, nobody stays paused.
+		// The senders fall silent: all drains, no sender stays paused.
 		m.sending = false
 		m.run(frame.Second)
 		if m.buf.Snapshot(&s, false); s.Held != 0 || m.pool.Available() != m.pool.Chunks() {

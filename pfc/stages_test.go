@@ -65,7 +65,7 @@ func TestGentleFrames(t *testing.T) {
 			t.Errorf("step %d: sent %s, want %s", i, got, step.frame)
 		}
 	}
-	// Somebody who knows only classes means the last stage.
+	// A neighbour that knows only classes means the last stage.
 	p.Request(1 << 3)
 	if got := next(50_000_000); got != times("0008", "000a", "0000") {
 		t.Errorf("sent %s", got)
@@ -80,7 +80,7 @@ func TestGentleFrames(t *testing.T) {
 }
 
 // TestStagesFromThePeer: a stage slows and never pauses, ends by stage 0, or like a
-// pause that nobody renews, and what is no stage is the last one.
+// pause that is not renewed, and what is no stage is the last one.
 func TestStagesFromThePeer(t *testing.T) {
 	p := NewPort(Config{Mode: PFC, Enable: 1 << 3, Rate: gig, Stages: 10})
 	var stages []uint8

@@ -330,7 +330,7 @@ func TestFlowletsThatCollide(t *testing.T) {
 	if shared == 0 {
 		t.Error("no flow went on with another one's flowlet: the test tests nothing")
 	}
-	// A table that was silent, however long, knows nobody.
+	// A table that was silent, however long, goes on with no flowlet.
 	key, _ := f.Key(now, 0, gap, &rng)
 	if k, began := f.Key(frame.Never-1, 0, gap, &rng); !began || k == key {
 		t.Error("a flowlet outlived its pause")

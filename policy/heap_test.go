@@ -68,7 +68,7 @@ func TestVictimsAreSortedLate(t *testing.T) {
 		for len(all) > 50 {
 			take()
 		}
-		for range 1000 { // nobody asks any more
+		for range 1000 { // without a search
 			offer()
 			take()
 		}

@@ -196,7 +196,7 @@ func TestDivergenceIsFound(t *testing.T) {
 	}
 }
 
-// A recorder that nobody reads from says so and stops; the switch goes on, and
+// A recorder without a reader reports it and stops; the switch goes on, and
 // what was recorded replays up to there.
 func TestLostRecord(t *testing.T) {
 	l := newLive(t, small, 3000, 1)

@@ -140,7 +140,7 @@ type live struct {
 	w    *replay.Writer
 	rng  *rand.Rand
 	now  frame.Time
-	held []frame.Ref    // chunks that somebody else has
+	held []frame.Ref    // chunks that another user has
 	k    int            // frames made
 	keep *replay.Keeper // in place of the file
 
@@ -274,7 +274,7 @@ func (l *live) drain() {
 	l.write()
 }
 
-// holdBack lets somebody else have all chunks but a few.
+// holdBack takes all chunks but a few.
 func (l *live) holdBack(leave int) {
 	for _, f := range l.held {
 		l.pool.FreeChunk(f)

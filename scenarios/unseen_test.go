@@ -18,7 +18,7 @@ var (
 	firstSeed = flag.Uint64("first-seed", 0, "of TestUnseenSeed -unseen; the date, as 20060102, if 0")
 )
 
-// What claims depend on chance hold for seeds that nobody chose: as many as a
+// What claims depend on chance hold for seeds that were not chosen: as many as a
 // scenario has, from one on that is the date. Of a hundred scenarios three may miss.
 func TestUnseenSeed(t *testing.T) {
 	if !*unseen {

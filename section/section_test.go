@@ -8,7 +8,7 @@ import (
 	"gswitch/units"
 )
 
-// A place whose sections nobody but those that make them knows.
+// A place whose sections only those that make them know.
 type place struct{}
 
 type place2 struct {

@@ -145,7 +145,7 @@ func TestPartsWithFaults(t *testing.T) {
 	}
 }
 
-// Without foresight nobody runs ahead, and what a node ends that it had not
+// Without foresight no part runs ahead, and what a node ends that it had not
 // foreseen ends the run.
 func TestPartsNeedForesight(t *testing.T) {
 	e := New(Config{Parts: 2})

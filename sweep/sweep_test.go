@@ -273,7 +273,7 @@ func TestKillsWorkers(t *testing.T) {
 }
 
 // A worker whose disk is full gives runs back, and rests: others have them, before
-// they count as runs that nobody can execute.
+// they count as runs that no worker can execute.
 func TestFullDisk(t *testing.T) {
 	b := newBroker(t)
 	path, err := os.Executable()
@@ -416,7 +416,7 @@ func TestCoordinatorComesBack(t *testing.T) {
 	stop, _ := b.worker("build", discard)
 	again := b.begin(id, "build")
 	same(t, all(t, again, names(5, "fine")), 5)
-	stop() // nobody works: what is known is enough
+	stop() // no workers: what is known is enough
 	third := b.begin(id, "build")
 	same(t, all(t, third, names(5, "fine")), 5)
 	if err := third.End(t.Context()); err != nil {

@@ -290,7 +290,7 @@ func TestStream(t *testing.T) {
 		p.run(100_000 * frame.Second)
 		for i, c := range p.ends {
 			if c == nil || c.State() != Closed || c.Err() != nil {
-				// The last acknowledgement of a FIN may be lost until the other end gave up.
+				// The last acknowledgement of a FIN may be lost until the other end has stopped repeating it.
 				if c != nil && i == 1 && c.State() == LastACK || c != nil && c.Err() == ErrTimedOut && x.got == x.want {
 					continue
 				}
@@ -508,7 +508,7 @@ func TestResets(t *testing.T) {
 	if c.Err() != ErrReset {
 		t.Errorf("%v", c.Err())
 	}
-	// Nobody there.
+	// No host answers.
 	refused, _ := Dial(0, quick(), 1)
 	refused.Next(0, &out)
 	refused.Receive(ms, &Segment{Flags: RST | ACK, Ack: out.Seq + 1})

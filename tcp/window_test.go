@@ -100,7 +100,7 @@ func TestProbesBackOff(t *testing.T) {
 	}
 }
 
-// A peer that is gone behind a closed window is given up after as many probes as retransmissions;
+// A connection to a peer that is gone behind a closed window ends after as many probes as retransmissions;
 // one that answers is not.
 func TestProbesWithoutAnswer(t *testing.T) {
 	cfg := Default()

@@ -38,7 +38,7 @@ func TestFullQueue(t *testing.T) {
 	wg.Wait()
 }
 
-// Whoever dials or closes while the host is closed gets an error, and returns.
+// A call to dial or to close while the host is being closed returns an error.
 func TestCloseAmidDials(t *testing.T) {
 	for range 20 {
 		d := newDuo(t, nil)

@@ -149,7 +149,7 @@ func TestHostsAreDrivenByCommands(t *testing.T) {
 		d.want(a, OpWrite, 10+i, Success)
 	}
 	d.must(a.Close())
-	// One that nobody accepts.
+	// One without a listener.
 	c, err := d.host[0].Dial(d.ctx, d.host[1].Addr(), QPConfig{})
 	d.must(err)
 	d.must(l.Close())

@@ -6,7 +6,7 @@ import (
 )
 
 // A shared completion queue never has more entries promised than it has, also
-// while queue pairs come and go whose completions nobody polled yet.
+// while queue pairs come and go whose completions were not polled yet.
 func TestSharedQueue(t *testing.T) {
 	d := newDuo(t, nil)
 	l, _ := d.listen(0, ListenConfig{})

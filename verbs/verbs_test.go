@@ -278,7 +278,7 @@ func (d *duo) refused(host int) (n uint64) {
 	return n
 }
 
-// A peer that stops sending is noticed by whoever waits for it.
+// A peer that stops sending is noticed by those that wait for it.
 func TestPeerDisappears(t *testing.T) {
 	d := newDuo(t, nil)
 	l, _ := d.listen(1000, ListenConfig{})

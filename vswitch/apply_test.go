@@ -134,7 +134,7 @@ func TestLinkIsKnownToAllWorkers(t *testing.T) {
 }
 
 // A neighbour that lost its link has forgotten what it was asked: it is asked
-// again, and while the link is down nobody is kept awake.
+// again, and while the link is down no worker is kept awake.
 func TestPauseIsRequestedAnewAfterAFlap(t *testing.T) {
 	r := newRig(t, losslessConfig(2))
 	for range 30 {
@@ -297,7 +297,7 @@ func TestConfigThatCannotWork(t *testing.T) {
 }
 
 // Configurations, links, workers' clocks and damaged frames in any order: no
-// panic, every chunk comes back, and nobody stays awake for nothing.
+// panic, every chunk comes back, and no worker stays awake for nothing.
 func TestChangesInAnyOrder(t *testing.T) {
 	for seed := range uint64(10) {
 		rnd := frame.NewRand(seed)

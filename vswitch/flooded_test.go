@@ -11,7 +11,7 @@ import (
 )
 
 // floodTo are destinations of the three kinds of floods: everybody, a group, and a
-// station that nobody knows.
+// station that was not learned.
 var floodTo = map[string]wire.MAC{"broadcast": wire.BroadcastMAC, "multicast": {1, 0, 0x5e, 1, 2, 3}, "unknown unicast": hostMAC(77)}
 
 // sharedFloods is a bridge of four ports at 100 Mb/s whose floods have a share.
@@ -53,7 +53,7 @@ func beside(r *rig, to wire.MAC, pcp uint8) (sent, arrived, copies int) {
 	return sent, arrived, copies
 }
 
-// Whoever floods takes frames that are for one port alone nothing, in the class of these
+// Floods take nothing from frames that are for one port alone, in the class of these
 // or above, and by the default has an eighth of the link beside them. Without a share
 // they lose.
 func TestFloodsGiveWay(t *testing.T) {
@@ -87,7 +87,7 @@ func TestFloodsGiveWay(t *testing.T) {
 	}
 }
 
-// A port for which nobody else has anything carries floods as fast as its link is, and
+// A port for which there is no other traffic carries floods as fast as its link is, and
 // what waits is less than half of what every port may always hold.
 func TestFloodsHaveAnIdleLink(t *testing.T) {
 	r := newRig(t, sharedFloods(0.125))

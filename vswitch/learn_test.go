@@ -87,7 +87,7 @@ func TestLearnedRoutesAreBounded(t *testing.T) {
 	}
 }
 
-// Somebody who announces and withdraws ever new prefixes comes to an end; those
+// A peer that announces and withdraws ever new prefixes reaches a limit; those
 // that are known go on.
 func TestEverNewPrefixesAreBounded(t *testing.T) {
 	r := learnRig(t)

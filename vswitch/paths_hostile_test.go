@@ -65,7 +65,7 @@ func TestFlowsOfALostLinkFollowWeights(t *testing.T) {
 	}
 }
 
-// A next hop that has a link and answers nobody takes no frames from those that
+// A next hop that has a link and does not answer takes no frames from those that
 // do, whatever chooses: nothing waits at its port, so by what waits it would be
 // the best of all.
 func TestUnresolvedNextHopIsAvoided(t *testing.T) {
@@ -90,7 +90,7 @@ func TestUnresolvedNextHopIsAvoided(t *testing.T) {
 			if waits > neighborPending {
 				t.Errorf("%d of %d frames wait for an answer, at most %d may", waits, sent, neighborPending)
 			}
-			// Nobody answers: what waited goes by the others, too.
+			// No answer: what waited goes by the others, too.
 			for range 2 * neighborTries {
 				r.advance(neighborRetry)
 				send()

@@ -46,8 +46,8 @@ func TestPauseLogOfPausesSent(t *testing.T) {
 	if p.Port != 0 || p.Class != 3 || !p.Asked || p.Short || p.From != began || p.To != frame.Never {
 		t.Errorf("%+v", p)
 	}
-	// 20 kB is the threshold; the frames are of 1000 bytes, and the first is on
-	// its way out at port 1 once somebody asks for it.
+	// 20 kB is the threshold; the frames are of 1000 bytes, and the
+	// first leaves by port 1 when that is asked for frames.
 	if p.Held < 20_000 || p.Held > 22_000 || p.Causes[0] != (PauseCause{Port: 1, Bytes: p.Held}) || p.Causes[1].Bytes != 0 {
 		t.Errorf("held %d, causes %v", p.Held, p.Causes)
 	}

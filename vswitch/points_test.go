@@ -104,7 +104,7 @@ func TestFlowsEndWithTheirFrames(t *testing.T) {
 	}
 }
 
-// A point that is turned on again notifies nobody whose last frame left while
+// A point that is turned on again notifies no sender whose last frame left while
 // it was off.
 func TestPointsForgetWhileOff(t *testing.T) {
 	cfg := pointed()

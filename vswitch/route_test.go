@@ -548,7 +548,7 @@ func TestTrainsAreNotMixedUp(t *testing.T) {
 	if got := len(r.out(1)); got != 5 {
 		t.Errorf("%d good frames came out, want 5: %v", got, r.drops())
 	}
-	// An IPv4-mapped address is nobody's destination (RFC 6890 table 20).
+	// An IPv4-mapped address is no destination (RFC 6890 table 20).
 	if c := r.counts(0); c.Drops[frame.ParseIPv4Checksum] != 2 || c.Drops[frame.NoRoute] != 2 || c.Drops[frame.MulticastRouted] != 1 {
 		t.Errorf("dropped %v, want two for their checksum, two without a route, and the mapped address as a martian", r.drops())
 	}

@@ -98,7 +98,7 @@ func (s *transcript) configure(t *testing.T, again bool, section string) error {
 	}
 	cfg := c.Resolved().Switches[0].VSwitch(nil)
 	for i := range cfg.Ports {
-		cfg.Ports[i].Scheduler.Burst = 0 // nobody is late here
+		cfg.Ports[i].Scheduler.Burst = 0 // no caller is late here
 	}
 	if again {
 		s.apply(cfg)

@@ -114,7 +114,7 @@ func TestFullDisk(t *testing.T) {
 	if got := names(t, dir); content(t, name) != "one" || len(got) != 1 {
 		t.Errorf("%.10q, files %v", content(t, name), got)
 	}
-	// The same where whoever fills it does not look at what Write says.
+	// The same where the caller ignores the error of Write.
 	err = Write(name, 0o644, func(w io.Writer) error {
 		w.Write(bytes.Repeat([]byte{'x'}, 1<<20))
 		return nil

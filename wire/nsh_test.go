@@ -67,7 +67,7 @@ func TestSlack(t *testing.T) {
 	}
 }
 
-// What a service header of somebody else announces is not looked at.
+// What a foreign service header announces is not looked at.
 func TestOtherServiceHeaders(t *testing.T) {
 	good := wt.Frame(eth, wt.Slack(5, 4), ip4, udp, data)
 	if m, why := wt.Parse(good); why != frame.Keep || m.Flags&frame.HasUDP == 0 {

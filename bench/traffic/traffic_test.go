@@ -125,7 +125,7 @@ func TestSinkCountsWhatIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	// Nothing reflects: every probe reaches the sink and is given up.
+	// Nothing reflects: every probe reaches the sink and counts as lost.
 	const probes = 1
 	rtt, err := Pinger{Device: "a", Frame: testFrame(64), Count: probes, CPU: -1}.Run()
 	if err != nil {

@@ -153,7 +153,7 @@ func TestRecordOnThePage(t *testing.T) {
 	}
 }
 
-// Who sends half a request keeps nobody else from looking.
+// A client that sends half a request does not block the others.
 func TestHalfARequest(t *testing.T) {
 	_, url, _ := recordPage(t)
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))

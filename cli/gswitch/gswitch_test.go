@@ -444,7 +444,7 @@ func TestSecondDaemonAndKill(t *testing.T) {
 	}
 }
 
-// A daemon that is stopped keeps nobody waiting.
+// A daemon that is stopped keeps no client waiting.
 func TestDaemonThatDoesNotAnswer(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s1.sock")
 	d := startDaemon(t, socket, "-c", write(t, "loop.yaml", loop))

@@ -7,7 +7,7 @@ import (
 	"gswitch/control/api"
 )
 
-// Queues are listed that were used or have an order; what nobody counts is a dash.
+// Queues are listed that were used or have an order; what is not counted is a dash.
 func TestPrintOrders(t *testing.T) {
 	n := uint64(7)
 	var b strings.Builder

@@ -126,7 +126,7 @@ func TestPlansOfWhoWasReplaced(t *testing.T) {
 		t.Errorf("port %d, %v", c.Parent(), err)
 	}
 
-	// A clock that has its place from its document is nobody's.
+	// A clock that has its place from its document is not that of a plan.
 	r = st.New(t, config())
 	c = Of(r.Switch.Nodes[0])
 	refused(at(9, feature.Widen), "controlled: true")

@@ -122,7 +122,7 @@ func TestFatTrees(t *testing.T) {
 
 // Why no plan of a fat tree whose root is a core switch has fewer than 6 hops between
 // switches, and 7 to hosts. The backup root is a neighbour of the root, an aggregation switch.
-// By second parents it reaches everybody; from aggregation switches below the root, and core
+// By second parents it reaches all; from aggregation switches below the root, and core
 // switches next to these, the way into a pod leads from such an aggregation switch to an edge
 // switch, which by property 2 must not be below it. So that edge switch is as far from the root
 // as the tree that avoids the aggregation switch is long. The plan that is found is no deeper in
@@ -389,7 +389,7 @@ func jupiter() *Graph {
 }
 
 // A plan at the scale of the paper's simulation (section 3.6.2): every failure that is tried
-// leaves everybody a root, and what clocks may say by it lies within the paper's largest.
+// leaves every device a root, and what clocks may say by it lies within the paper's largest.
 func TestJupiter(t *testing.T) {
 	g := jupiter()
 	if g.Nodes != 88_064 {

@@ -119,7 +119,7 @@ func (n *network) follow() {
 	}
 }
 
-// unserved reports who accepts a port by which nobody sends.
+// unserved reports devices that accept a port by which none sends.
 func (n *network) unserved() (names []string) {
 	for i, f := range n.sw {
 		if f == nil || f.dead || f.clock.Plan.Parent == "" {
@@ -198,7 +198,7 @@ func (c *Controller) must(t *testing.T) {
 
 // Plans follow what works, and only those get their part for whom something changes. Every stage
 // is everywhere before the next begins, parents take a plan before their children, and
-// nobody ever listens where nobody sends.
+// no device ever listens where none sends.
 func TestPlansFollowWhatWorks(t *testing.T) {
 	n := newNetwork(t, "fat-tree(4)")
 	c := n.controller(t, server(t), "a")
@@ -385,7 +385,7 @@ func TestNoAnswerInThePlan(t *testing.T) {
 }
 
 // A chain has no second parents, and its plan says so. A link by which clocks timed out again and again
-// is left out where that costs nobody anything.
+// is left out where that costs no device anything.
 func TestBareAndTimedOut(t *testing.T) {
 	n := newNetwork(t, "line(3)")
 	c := n.controller(t, server(t), "a")

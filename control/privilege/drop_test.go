@@ -228,7 +228,7 @@ func TestDropWithFilesOfOthers(t *testing.T) {
 	}
 }
 
-// Where no filter can be had somebody says so, and nothing else passes for that.
+// Where no filter can be had the log says so, and nothing else passes for that.
 func TestUnfiltered(t *testing.T) {
 	for err, want := range map[error]string{nil: "", syscall.ENOSYS: "no filters", syscall.EPERM: "container"} {
 		if why, got := unfilteredBy(err); got != nil || why != want && (want == "" || !strings.Contains(why, want)) {

@@ -262,7 +262,7 @@ func TestOlderLandlock(t *testing.T) {
 	}
 }
 
-// Where there is no Landlock somebody says so, and nothing else passes for that.
+// Where there is no Landlock the log says so, and nothing else passes for that.
 func TestFilesStayOpen(t *testing.T) {
 	for err, want := range map[error]string{nil: "", syscall.ENOSYS: "no Landlock", syscall.EOPNOTSUPP: "booted", syscall.EPERM: "container", syscall.E2BIG: "as often"} {
 		if why, got := openBy(err); got != nil || why != want && (want == "" || !strings.Contains(why, want)) {

@@ -153,7 +153,7 @@ func TestTokensAreMade(t *testing.T) {
 	if v := Views(r.Switch.Nodes[0], nil)[1]; v.Taken+v.Parked != 0 || v.Arrived != 1 || v.Free+v.Kept != 64 {
 		t.Fatalf("%+v", v)
 	}
-	// One that nobody asked for is a frame like any other.
+	// One that was not asked for is a frame like any other.
 	unsolicited := st.RoCE(3, 7, 100)
 	flows := Views(r.Switch.Nodes[0], nil)[1].Flows
 	r.Advance(frame.Microsecond) // the link is busy with the one before

@@ -32,7 +32,7 @@ func TestPrograms(t *testing.T) {
 	if out, err := exec.Command(gswitch, "show", "sizes", "--help").CombinedOutput(); err != nil || !strings.Contains(string(out), "gswitch show sizes") {
 		t.Errorf("show sizes: %v\n%s", err, out)
 	}
-	// A name that nobody has registered is refused, with those that are.
+	// A name that is not registered is refused, with those that are.
 	text, err := os.ReadFile("switch.yaml")
 	if err != nil {
 		t.Fatal(err)

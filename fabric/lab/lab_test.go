@@ -229,7 +229,7 @@ func TestFailures(t *testing.T) {
 	}
 	expectTraces(t, before)
 
-	// A namespace of that name that somebody else made.
+	// A namespace of that name that was not made by the lab.
 	foreign := namespaceName(name, "h2")
 	if err := createNamespace(foreign, "somebody else", func() error { return nil }); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func (w *watch) Transmit(now frame.Time, _ uint16, out []frame.Ref) int {
 }
 
 // A node with an oscillator of its own gets its own time from everything, and what it
-// says of time is the engine's to everybody else.
+// says of time is the engine's to all others.
 func TestTimed(t *testing.T) {
 	arena := frame.MustArena(16, 2048, 128)
 	r := frame.NewPool(arena).New(make([]byte, 64))

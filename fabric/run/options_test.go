@@ -8,7 +8,7 @@ import (
 	"gswitch/fabric/scenario"
 )
 
-// Load is that of the link it is defined on, whoever else sends.
+// Load is that of the link it is defined on, whatever other hosts send.
 func TestLoadOnALink(t *testing.T) {
 	const text = `version: 1
 topology:

@@ -31,7 +31,7 @@ func stub(f func(p *pipe) error) func(name string) (*Process, error) {
 }
 
 // The error of a process that ended too early has its name, with what it
-// said, and nobody waits for it.
+// said, and the others do not wait for it.
 func TestProcessLost(t *testing.T) {
 	var s setup
 	for _, k := range []struct {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A scenario that somebody else wrote reads plain files that end, writes where
+// A scenario from elsewhere reads plain files that end, writes where
 // it is asked to, costs little to refuse, and does not pass by claims that no run
 // could break.
 func TestHostileScenarios(t *testing.T) {
@@ -58,7 +58,7 @@ func TestHostileScenarios(t *testing.T) {
 	}
 }
 
-// A scenario of somebody else has no file opened that did not come with it.
+// A scenario from elsewhere opens no file that did not come with it.
 func TestConfined(t *testing.T) {
 	dir := t.TempDir()
 	secret, own := filepath.Join(t.TempDir(), "secret"), filepath.Join(dir, "own")

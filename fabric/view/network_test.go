@@ -144,7 +144,7 @@ func TestSamplesRepeat(t *testing.T) {
 	}
 }
 
-// While nobody looks nothing is sampled; the last sample is taken in any case,
+// Without a viewer nothing is sampled; the last sample is taken in any case,
 // and is given to all who ask from then on.
 func TestNobodyLooks(t *testing.T) {
 	n := incast(t)

@@ -79,7 +79,7 @@ func (r *errDisableRig) node(name string) *vswitch.Node {
 	return r.Switches[s].Nodes[0]
 }
 
-// TestUnresponsiveHost: a host that does not pause is given up, and of what
+// TestUnresponsiveHost: the port of a host that does not pause is err-disabled, and of what
 // the others send each other nothing is lost and nothing takes long.
 func TestUnresponsiveHost(t *testing.T) {
 	r := newErrDisableRig(t, "h1", []int{1, 2, 4, 5})

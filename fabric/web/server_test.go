@@ -204,7 +204,7 @@ func TestStuckViewer(t *testing.T) {
 	for s.Viewers() > 0 {
 		select {
 		case f.next <- big:
-		case <-time.After(20 * time.Millisecond): // nobody asks any more
+		case <-time.After(20 * time.Millisecond): // no more requests
 		}
 	}
 }

@@ -347,7 +347,7 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// Whatever the hosts are, a derangement sends nobody to itself.
+// Whatever the hosts are, a derangement sends no host to itself.
 func TestDerangement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int32Range(2, 12).Draw(t, "n")

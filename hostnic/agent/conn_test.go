@@ -94,7 +94,7 @@ func TestConn(t *testing.T) {
 			if !bytes.Equal(buf, data) || !bytes.Equal(l.Region[100:5100], data) {
 				t.Error("something else arrived")
 			}
-			// It lives on though nobody says anything.
+			// It stays open without traffic.
 			p.run(200*frame.Second, func() bool { return false })
 			if c.State != Running || d.State != Running {
 				t.Fatalf("after the idle time the ends are %v and %v: %v, %v", c.State, d.State, c.Err, d.Err)

@@ -83,7 +83,7 @@ func TestFloodOfRequests(t *testing.T) {
 	p.idle()
 }
 
-// Answers that nobody asked for, and requests with any number in each field,
+// Answers that were not asked for, and requests with any number in each field,
 // neither end a transfer nor change it.
 func TestForgedAnswers(t *testing.T) {
 	p := newPair(t, nil)

@@ -315,7 +315,7 @@ func TestTakenAway(t *testing.T) {
 }
 
 // portUnreachable is what a kernel answers to a datagram for a port where
-// nobody listens.
+// there is no listener.
 func portUnreachable(b []byte, v6 bool) []byte {
 	out := make([]byte, wire.EthernetLen, 1500)
 	copy(out, b[6:12])

@@ -205,7 +205,7 @@ func TestOwnPauses(t *testing.T) {
 	}
 }
 
-// Pauses are not copied as they are: whoever gets such a copy would pause.
+// Pauses are not copied as they are: the receiver of such a copy would pause.
 func TestNoBarePauses(t *testing.T) {
 	cfg := router(t, "sessions: [{name: span, port: c, one_in: 1, everflow: {}}]")
 	cfg.PFC.Mode, cfg.PFC.Classes = pfc.PFC, 1<<3
@@ -307,7 +307,7 @@ func TestSample(t *testing.T) {
 }
 
 // Two switches that sample towards each other make no copies of copies, which would
-// multiply; a tunnel of somebody else's is a packet like any other.
+// multiply; a foreign tunnel is a packet like any other.
 func TestCopiesAreNotSampled(t *testing.T) {
 	r := st.New(t, router(t, "sessions: [{name: e, to: 10.0.2.9, one_in: 1}]"))
 	inner := packet(wire.TCPSyn)

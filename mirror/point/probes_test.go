@@ -27,7 +27,7 @@ func guidedBy(from, src, dst string, via ...string) []byte {
 
 // A probe goes on as what is in it, as if that had just come, and is copied as it came;
 // several headers for one switch come off at once; at its end it is dropped without an
-// answer. Nobody else may send any, and tunnels that ask for no trace are not touched.
+// answer. No other sender may send any, and tunnels that ask for no trace are not touched.
 func TestProbes(t *testing.T) {
 	const own = "10.10.0.10"
 	r := st.New(t, router(t, "sessions: [{name: e, to: 10.0.2.9, everflow: {sample: 0}}]\n"+taken))

@@ -149,7 +149,7 @@ func (m *turns) serve() int {
 	}
 }
 
-// idle is what a look for a turn leaves behind where nobody waits.
+// idle is what a look for a turn leaves behind where no frame waits.
 func (m *turns) idle() { m.fresh, m.old = nil, nil }
 
 func (m *turns) take(i int, served bool) item {
@@ -287,7 +287,7 @@ func TestOrdersAgainstLists(t *testing.T) {
 						if d.Len() != 0 || d.Head() != frame.Nil || d.Dequeue(a, now) != frame.Nil || evicts && ev.Evict(a) != frame.Nil {
 							t.Fatalf("seed %d: an empty queue gives something", seed)
 						}
-					case k == 8 && step < 1200: // somebody looks, and takes nothing
+					case k == 8 && step < 1200: // a look that takes nothing
 						if head, want := d.Head(), m.all()[m.serve()].ref; head != want {
 							t.Fatalf("seed %d, step %d: %d is the head, want %d", seed, step, head, want)
 						}

@@ -92,7 +92,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// A port where nobody listens refuses, more connections than there may be are not answered,
+// A port without a listener refuses, more connections than there may be are not answered,
 // SYNs that nobody follows up are forgotten, and who leaves does not wait for ever.
 func TestStreamBounds(t *testing.T) {
 	x := streamPair(t, 0, 3)

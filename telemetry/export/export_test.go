@@ -131,7 +131,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// With nobody to take them as many reports wait as there is memory for, the oldest;
+// Without a collector as many reports wait as there is memory for, the oldest;
 // the others are counted, and their numbers are missing.
 func TestMemoryIsBounded(t *testing.T) {
 	c := listen(t)

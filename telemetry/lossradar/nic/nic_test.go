@@ -163,7 +163,7 @@ func TestTagIsOfTheLink(t *testing.T) {
 	}
 }
 
-// Frames without a tag are counted by nobody and arrive as ever; those whose header was
+// Frames without a tag are not counted and arrive as before; those whose header was
 // changed on the way are lost.
 func TestOthers(t *testing.T) {
 	c := newCable(t, nil, metered)
