@@ -44,6 +44,16 @@ func collector(t *testing.T, more ...string) (data, udp string) {
 		t.Fatalf("gcollect prints %q, %v", line, err)
 	}
 	go io.Copy(io.Discard, r)
+	// It is ready for reports and copies, and answers a moment later.
+	for _, verb := range []string{"count list", "marks show"} {
+		for _, err := ask(t, data, strings.Fields(verb)...); err != nil; _, err = ask(t, data, strings.Fields(verb)...) {
+			select {
+			case <-done:
+				t.Fatal(verb, err)
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
 	return data, udp
 }
 
