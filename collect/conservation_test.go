@@ -33,9 +33,9 @@ import (
 	wt "gswitch/wire/wiretest"
 )
 
-// told is a switch of a line that tells all that it can: Everflow, FlowRadar and LossRadar. Behind
+// reporting is a switch of a line that reports all that it can: Everflow, FlowRadar and LossRadar. Behind
 // port 0 is a host, behind port 1 the other switch, behind port 2 who takes copies.
-type told struct {
+type reporting struct {
 	*st.Rig
 	t     *testing.T
 	name  string
@@ -52,8 +52,8 @@ type told struct {
 	wire     [][]byte          // the report, by its number
 }
 
-func newTold(t *testing.T, n *Network, k int) *told {
-	s := &told{t: t, name: []string{"s1", "s2"}[k], id: uint16(k + 1), mac: wire.MAC{2, 0xaa, 0, 0, 0, byte(k + 1)}, reports: map[string]uint64{}, packets: []uint64{0}, wire: [][]byte{nil}}
+func newReporting(t *testing.T, n *Network, k int) *reporting {
+	s := &reporting{t: t, name: []string{"s1", "s2"}[k], id: uint16(k + 1), mac: wire.MAC{2, 0xaa, 0, 0, 0, byte(k + 1)}, reports: map[string]uint64{}, packets: []uint64{0}, wire: [][]byte{nil}}
 	i, _ := n.plan.Topology.Lookup(s.name)
 	cfg := st.Base(3)
 	cfg.ID, cfg.MAC, cfg.Loopbacks = s.id, s.mac, n.plan.Nodes[i].Loopback[:1]
@@ -92,7 +92,7 @@ func newTold(t *testing.T, n *Network, k int) *told {
 
 // takes has a frame of a host or of the link come in. One copy is made if it opens a connection,
 // and one if it is dropped.
-func (s *told) takes(port uint16, b []byte) {
+func (s *reporting) takes(port uint16, b []byte) {
 	s.entered++
 	for range strings.Count(string(b), opens) + strings.Count(string(b), dropped) {
 		s.selected++
@@ -102,11 +102,11 @@ func (s *told) takes(port uint16, b []byte) {
 
 const (
 	opens   = "it opens a connection"
-	dropped = "nobody has a route"
+	dropped = "no switch has a route"
 )
 
 // report takes what the systems report.
-func (s *told) report() {
+func (s *reporting) report() {
 	for _, name := range []string{flows.Name, losses.Name} {
 		from := s.Switch.Nodes[0].Feature(name).(telemetry.Source)
 		for {
@@ -134,7 +134,7 @@ func (s *told) report() {
 }
 
 // counter sums up a counter by a label.
-func (s *told) counter(name string) map[string]uint64 {
+func (s *reporting) counter(name string) map[string]uint64 {
 	out := map[string]uint64{}
 	s.Switch.Nodes[0].ReadFeatures(func(f *vswitch.Feature, c int, _ uint16, v float64, labels ...string) {
 		if f.Counters[c].Name == name && v != 0 {
@@ -188,10 +188,10 @@ func accountFor(t *testing.T, rng *rand.Rand) {
 	)
 	network, dir := lineOf(t, "l3"), t.TempDir()
 	h := openHub(t, dir, 64<<20)
-	var ends [2]*told
+	var ends [2]*reporting
 	boot := time.Now().Add(-time.Hour)
 	for k := range ends {
-		s := newTold(t, network, k)
+		s := newReporting(t, network, k)
 		s.hello = telemetry.Hello{Version: 1, Name: s.name, Boot: uint64(boot.UnixNano()), Nodes: []telemetry.Node{{ID: s.id, Name: s.name, Workers: 1}}}
 		s.out = export.New(discard, "127.0.0.1:1", uint64(200+100*k)<<10, s.hello) // where nobody listens: it is full in the middle
 		defer s.out.Close(0)
@@ -326,7 +326,7 @@ func accountFor(t *testing.T, rng *rand.Rand) {
 
 // resend sends all reports that are in the stream again, as an exporter does that did not get the
 // acknowledgement.
-func (s *told) resend(at string, have map[uint64]int) {
+func (s *reporting) resend(at string, have map[uint64]int) {
 	var b bytes.Buffer
 	if err := s.hello.Write(&b); err != nil {
 		s.t.Fatal(err)
@@ -351,11 +351,11 @@ func (s *told) resend(at string, have map[uint64]int) {
 
 // accountForCopies has the collector take copies, some of which are lost on their way, and returns
 // how many it has.
-func (s *told) accountForCopies(rng *rand.Rand, h *hub, n *Network, other *told) (came uint64) {
+func (s *reporting) accountForCopies(rng *rand.Rand, h *hub, n *Network, other *reporting) (came uint64) {
 	t, m := s.t, NewMetrics(prometheus.NewRegistry())
 	conn := &packetsOf{gone: make(chan struct{})}
 	made := uint64(0)
-	for _, x := range []*told{s, other} {
+	for _, x := range []*reporting{s, other} {
 		copied, lost := x.counter("watch_copies_total")["e"], uint64(0)
 		for _, v := range x.counter("watch_lost_copies_total") {
 			lost += v

@@ -123,10 +123,10 @@ func (s *Store) decide(ctx context.Context, r *MarksRequest) (st *MarksState, er
 	return st, err
 }
 
-// same reports whether what was allowed is what is asked for: somebody asks again who did not
-// hear that it was allowed.
+// same reports whether what was allowed is what is asked for, for whatever time: it is asked for
+// again since no answer came, or to last longer.
 func (m *Marks) same(o Marks) bool {
-	return m.Name == o.Name && m.For == o.For && slices.Equal(m.Hosts, o.Hosts) && m.Each == o.Each && m.Switches == o.Switches && m.Bytes == o.Bytes
+	return m.Name == o.Name && slices.Equal(m.Hosts, o.Hosts) && m.Each == o.Each && m.Switches == o.Switches && m.Bytes == o.Bytes
 }
 
 // change allows marks or ends them, or says why not.
@@ -151,11 +151,12 @@ func (st *MarksState) change(r *MarksRequest, now time.Time) error {
 			st.Budget.Granted = st.Budget.Granted.Plus(m.Rate)
 		}
 		return nil
-	case at >= 0 && r.Allow.same(st.Marks[at]):
-		st.Marks[at].from(now)
-		return nil
 	case r.Allow.For < 0:
 		return fmt.Errorf("marks for %v: they last some time, or until they end (0)", r.Allow.For)
+	case at >= 0 && r.Allow.same(st.Marks[at]):
+		st.Marks[at].For = r.Allow.For
+		st.Marks[at].from(now)
+		return nil
 	case name == "":
 		return errors.New("marks need a name, by which they end")
 	case at >= 0:

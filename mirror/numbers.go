@@ -33,8 +33,8 @@ const (
 	// copies that are missing in that moment are not counted.
 	mostSources = 1 << 16
 	// near is how many copies may overtake one, or be missing before it. A number that is
-	// farther from those before counts once a second one is as close to it: else whoever made
-	// up a copy would have as many missing, or the source begin anew.
+	// farther from those before counts once a second one is as close to it: else one
+	// copy that was made up would have a million missing, or the source begin anew.
 	near = 1 << 12
 	// mostAhead is how many copies may be missing before one: a second of more than collectors
 	// take. What seems to be a longer loss is a source that began anew far from its last

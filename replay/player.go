@@ -78,6 +78,7 @@ type Player struct {
 	seg    reader
 	now    frame.Time // of the last call
 	next   frame.Time // of the one that follows, as far as it was read
+	wrong  error      // what was found before that
 	step   uint64
 	before uint64 // frames sent before this epoch
 	out    []frame.Ref
@@ -179,8 +180,15 @@ func (p *Player) Peek() (frame.Time, error) {
 }
 
 // ahead takes in what stands before the next call: when it comes, the stamps of its frames and
-// the hash of what was sent before it.
+// the hash of what was sent before it. What was found wrong there stays wrong.
 func (p *Player) ahead() error {
+	if p.wrong == nil {
+		p.wrong = p.takeIn()
+	}
+	return p.wrong
+}
+
+func (p *Player) takeIn() error {
 	for {
 		if err := p.fill(); err != nil {
 			return err
@@ -193,15 +201,24 @@ func (p *Player) ahead() error {
 				return p.damaged()
 			}
 		case stampTag:
+			if p.Node == nil {
+				return p.damaged() // networks have none, and no epochs
+			}
 			p.seg.byte()
 			p.readStamps()
 		case hashTag:
 			p.seg.byte()
 			err = p.compare()
 		case epochTag:
+			if p.Node == nil {
+				return p.damaged()
+			}
 			p.seg.byte()
-			p.now, p.step = frame.Time(p.seg.uvarint(1<<62)), p.seg.uvarint(1<<62)
-			p.next = p.now
+			at := frame.Time(p.seg.uvarint(1 << 62))
+			if at < p.next || at > p.in.last {
+				return p.damaged()
+			}
+			p.now, p.next, p.step = at, at, p.seg.uvarint(1<<62)
 			p.before += p.sent.frames
 			p.dec, p.sent = decoder{rows: p.dec.rows}, sent{}
 		default:

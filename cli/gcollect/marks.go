@@ -43,7 +43,7 @@ the number into the documents of the hosts (debug: {most: N}), which hold it. To
 ask for the same again has it last as long again. What hosts still mark when the
 time is over counts by the copies that come.`,
 		Example: `  gcollect marks allow web --host h1,h2 --most 1000
-  gcollect marks allow rdma --host h3 --most 200 --switches 3 --bytes 242 --for 2h`,
+  gcollect marks allow rdma --host h3 --most 200 --switches 3 --for 2h`,
 		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(hosts) == 0 {

@@ -218,7 +218,7 @@ var questions = []struct {
 	results           string // of a scenario that has something to show
 	answer            func(f *copiesFlags, w io.Writer, b *traces.Book) error
 }{
-	{"drops", "Where packets are lost", "A switch that drops says so where its session has drops. Of a packet that is gone silently the hop behind the last that\nsaw it is suspected; where there are several, each with its share. One lost packet is no proof: copies are lost, too; the last line says\nhow many are missing, and gfabric probe sends such packets again.", "results/drops --run silent-1", whyDrops},
+	{"drops", "Where packets are lost", "A switch that drops says so where its session has drops. Of a packet that is gone silently the hop behind the last that\nsaw it is suspected; where there are several, each with its share. One lost packet is no proof: copies\nare lost, too; the last line says how many are missing, and gfabric probe sends such packets again.", "results/drops --run silent-1", whyDrops},
 	{"loops", "Which switches packets come to again", "A packet that comes to a switch again with another time to live loops; before and behind a load balancer it\nmay meet a switch twice.", "results/loops --run loop-1", whyLoops},
 	{"slow", "Which links packets take long for", "Times are from the arrival at one switch to that at the next: waiting, transmission and propagation. They compare the\nclocks of two switches, which must agree.", "results/slow --run slow-1", whySlow},
 	{"uneven", "Which of several next hops packets take", "Of each switch the links to others, with how many of the traced packets took them.", "results/uneven --run uneven-1", whyUneven},

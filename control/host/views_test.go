@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,7 +91,7 @@ func TestReplayAnswersAsTheHostDid(t *testing.T) {
 	}
 	var seen []answer
 	look := func(phase string) {
-		for range 8 { // now and then it does something, such as reporting to who waits for a transfer
+		for range 20 { // now and then it does something, such as reporting to who waits for a transfer
 			answers(t, d.Handler(), func(name string, ask func() proto.Message) {
 				first := instant()
 				m := ask()
@@ -174,9 +176,11 @@ func TestReplayAnswersAsTheHostDid(t *testing.T) {
 	for _, x := range seen {
 		next := frame.Never
 		for {
-			if next, err = p.Peek(); err != nil {
+			if next, err = p.Peek(); errors.Is(err, io.EOF) {
 				next = frame.Never
 				break
+			} else if err != nil {
+				t.Fatal(err)
 			}
 			if next > x.first {
 				break
@@ -205,6 +209,9 @@ func TestReplayAnswersAsTheHostDid(t *testing.T) {
 		if !full[view] {
 			t.Errorf("%s was not compared, or was empty", view)
 		}
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(full)), func(view string) bool { return strings.HasPrefix(view, "sending") }) {
+		t.Error("nothing was compared while it was sending")
 	}
 	t.Logf("of %d answers these were each at one step: %v", len(seen), compared)
 }

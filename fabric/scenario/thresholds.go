@@ -34,12 +34,15 @@ func unreachable(v []string, key, name string, p Params, base frame.Time) []stri
 	if err != nil {
 		return v // which the validation of the document says
 	}
+	if values.Choice("delay") == "one-way" {
+		return v // which is half of that, or less
+	}
 	option := "thigh"
 	if values.Choice("mode") == "queue" {
 		option = "target"
 	}
 	if at := values.Time(option); at < base {
-		v = append(v, fmt.Sprintf("%s.params.%s: %s is below the round-trip time of the empty network, %s: every acknowledgement lowers the rate; raise it above that",
+		v = append(v, fmt.Sprintf("%s.params.%s: %s is below the round-trip time of the empty network on the longest path, %s: each acknowledgement from there lowers the rate; raise it above that",
 			key, option, options.Format(float64(at), options.Time), options.Format(float64(base), options.Time)))
 	}
 	return v
