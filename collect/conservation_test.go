@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -415,7 +414,7 @@ func accountForEvents(t *testing.T, h *hub, n *Network, reports, copied uint64, 
 				}
 			}
 		}
-		eachMessage(t, h, lane, take)
+		h.eachMessage(t, take, laneSubject(lane))
 		if now.IsZero() {
 			continue
 		}
@@ -499,47 +498,14 @@ func ofBatch(t *testing.T, r *telemetry.Report) (b batch, end uint8) {
 func streamOf(t *testing.T, h *hub) map[string]map[uint64]int {
 	got := map[string]map[uint64]int{}
 	for lane := range Lanes {
-		eachMessage(t, h, lane, func(_ time.Time, m *message) {
+		h.eachMessage(t, func(_ time.Time, m *message) {
 			for _, r := range m.reports {
 				if got[m.Name] == nil {
 					got[m.Name] = map[uint64]int{}
 				}
 				got[m.Name][r.Sequence]++
 			}
-		})
+		}, laneSubject(lane))
 	}
 	return got
-}
-
-// eachMessage calls f with the messages of a lane.
-func eachMessage(t *testing.T, h *hub, lane int, f func(time.Time, *message)) {
-	t.Helper()
-	c, err := h.store.reports.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{FilterSubjects: []string{laneSubject(lane)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := c.Info(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	it, err := c.Messages()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer it.Stop()
-	for range i.NumPending {
-		msg, err := it.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		meta, err := msg.Metadata()
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := decode(msg.Data())
-		if err != nil {
-			t.Fatal(err)
-		}
-		f(meta.Timestamp, m)
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gswitch/frame"
@@ -117,29 +116,17 @@ func TestGapsAreKept(t *testing.T) {
 	send(10)
 	send(10, 11)
 	want := map[uint64]uint64{1: 0, 2: 0, 4: 3, 5: 3, 6: 3, 7: 3, 10: 9, 11: 9}
-	c, err := h.store.reports.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	it, err := c.Messages()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer it.Stop()
-	for range want {
-		msg, err := it.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := decode(msg.Data())
-		if err != nil {
-			t.Fatal(err)
-		}
+	seen := 0
+	h.eachMessage(t, func(_ time.Time, got *message) {
 		for _, r := range got.reports {
 			if missed, ok := want[r.Sequence]; !ok || got.Missed != missed {
 				t.Errorf("report %d: missed are those up to %d, want %d", r.Sequence, got.Missed, missed)
 			}
+			seen++
 		}
+	})
+	if seen != len(want) {
+		t.Errorf("%d reports are in the stream, want %d", seen, len(want))
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(m.missing)

@@ -62,7 +62,18 @@ func (h *hub) close() {
 func (h *hub) numbers(t *testing.T) map[uint64]int {
 	t.Helper()
 	got := map[uint64]int{}
-	c, err := h.store.reports.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{})
+	h.eachMessage(t, func(_ time.Time, m *message) {
+		for _, r := range m.reports {
+			got[r.Sequence]++
+		}
+	})
+	return got
+}
+
+// eachMessage calls f with the messages in the stream, of subjects if there are some.
+func (h *hub) eachMessage(t *testing.T, f func(time.Time, *message), subjects ...string) {
+	t.Helper()
+	c, err := h.store.reports.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{FilterSubjects: subjects})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,15 +91,16 @@ func (h *hub) numbers(t *testing.T) map[uint64]int {
 		if err != nil {
 			t.Fatal(err)
 		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			t.Fatal(err)
+		}
 		m, err := decode(msg.Data())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range m.reports {
-			got[r.Sequence]++
-		}
+		f(meta.Timestamp, m)
 	}
-	return got
 }
 
 // receive takes reports at an address until stop is called.

@@ -22,7 +22,6 @@ import (
 	"gswitch/control/api"
 	"gswitch/control/controltest"
 	"gswitch/frame"
-	"gswitch/replay"
 )
 
 // notOfTheSwitch are the fields of answers that a replay has not, by the names of the calls: they
@@ -160,18 +159,7 @@ func TestReplayAnswersAsTheDaemonDid(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	b, err := os.ReadFile(d.Recordings()[0].File)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := replay.NewReader(strings.NewReader(string(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := replay.NewPlayer(in, Rebuild)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := controltest.Player(t, d.Recordings()[0].File, Rebuild)
 	show := func(name string, at frame.Time) (m proto.Message) {
 		handler, err := p.Node.(*Replayed).Handler(p.Header, at)
 		if err != nil {

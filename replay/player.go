@@ -197,9 +197,11 @@ func (p *Player) takeIn() error {
 		switch p.seg.b[0] & 15 {
 		case timeTag:
 			p.seg.byte()
-			if p.next += frame.Time(p.seg.uvarint(1 << 62)); p.next > p.in.last {
+			later := frame.Time(p.seg.uvarint(1 << 62))
+			if later > p.in.last-p.next { // a sum could overflow
 				return p.damaged()
 			}
+			p.next += later
 		case stampTag:
 			if p.Node == nil {
 				return p.damaged() // networks have none, and no epochs

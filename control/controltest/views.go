@@ -2,7 +2,9 @@
 package controltest
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,6 +12,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"gswitch/replay"
 )
 
 // Answers calls each with every view that the client of an API has: all that can be listed or
@@ -36,6 +40,24 @@ func Answers(t *testing.T, client any, without map[string][]string, fill func(na
 			return m
 		})
 	}
+}
+
+// Player opens the record in a file for its replay.
+func Player(t *testing.T, file string, build replay.Build) *replay.Player {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := replay.NewReader(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := replay.NewPlayer(in, build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // strip removes fields from a message, and from those in its lists.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +19,6 @@ import (
 	"gswitch/control/api"
 	"gswitch/control/controltest"
 	"gswitch/frame"
-	"gswitch/replay"
 )
 
 // notOfTheHost are the fields of answers that a replay has not, by the names of the calls: they
@@ -147,19 +145,7 @@ func TestReplayAnswersAsTheHostDid(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	in, err := replay.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := replay.NewPlayer(in, Rebuild)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := controltest.Player(t, name, Rebuild)
 	show := func(name string, at frame.Time) (m proto.Message) {
 		handler, err := p.Node.(*Replayed).Handler(p.Header, at)
 		if err != nil {

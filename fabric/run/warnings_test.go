@@ -5,8 +5,23 @@ import (
 	"strings"
 	"testing"
 
+	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
 )
+
+// ran is a scenario, and what its runs came to.
+func ran(t *testing.T, text string) (*scenario.Scenario, *results.File) {
+	t.Helper()
+	s, err := scenario.Parse("s.yaml", []byte(text), scenario.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Scenario(t.Context(), s, Options{Version: "test", Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, f
+}
 
 // A run says in its results what is seldom meant: here marks that no switch makes.
 func TestWarningsOfRuns(t *testing.T) {
@@ -17,14 +32,7 @@ workload: [{kind: flows, flows: [{from: h1, to: h2, size: 1KB}]}]
 duration: 1ms
 variants: [{name: without}, {name: marks, set: {switch.ecn: {kmin: 10KB, kmax: 20KB}}}]
 `
-	s, err := scenario.Parse("s.yaml", []byte(text), scenario.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := Scenario(t.Context(), s, Options{Version: "test", Jobs: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, f := ran(t, text)
 	for i, want := range [][]string{s.Runs[0].Doc.Warnings(), nil} {
 		if got := f.Runs[i].Warnings; !slices.Equal(got, want) || i == 0 && len(got) != 1 {
 			t.Errorf("%s: %q", f.Runs[i].Name, got)
@@ -42,14 +50,7 @@ workload: [{kind: flows, flows: [{from: h1, to: h6, size: 100KB}]}]
 duration: 2ms
 variants: [{name: auto}, {name: five, set: {switch.int.mode: hpcc}}]
 `
-	s, err := scenario.Parse("s.yaml", []byte(text), scenario.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := Scenario(t.Context(), s, Options{Version: "test", Jobs: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, f := ran(t, text)
 	auto, five := f.Runs[0], f.Runs[1]
 	if n, ok := auto.Values["telemetry_unstamped_total"]; !ok || n != 0 || len(auto.Warnings) != 0 {
 		t.Errorf("auto: %v unstamped, %q", n, auto.Warnings)
@@ -71,14 +72,7 @@ duration: 1ms
 variants: [{name: below}, {name: above, set: {hosts.params.thigh: 200us}}, {name: target, set: {hosts.params: {mode: queue, target: 100us}}},
   {name: entry, set: {hosts.cc: dctcp, hosts.params: {}, hosts.mark_above: 10KB, workload.own.cc: timely, workload.own.params: {thigh: 60us}}}]
 `
-	s, err := scenario.Parse("s.yaml", []byte(text), scenario.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := Scenario(t.Context(), s, Options{Version: "test", Jobs: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, f := ran(t, text)
 	for i, want := range []string{"hosts.params.thigh: 100us is below", "", "hosts.params.target: 100us is below", "workload[0].params.thigh: 60us is below"} {
 		got := f.Runs[i].Warnings
 		if want == "" && len(got) != 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
