@@ -2,7 +2,6 @@
 package controltest
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"reflect"
@@ -45,11 +44,12 @@ func Answers(t *testing.T, client any, without map[string][]string, fill func(na
 // Player opens the record in a file for its replay.
 func Player(t *testing.T, file string, build replay.Build) *replay.Player {
 	t.Helper()
-	b, err := os.ReadFile(file)
+	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := replay.NewReader(bytes.NewReader(b))
+	t.Cleanup(func() { _ = f.Close() })
+	in, err := replay.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
 	}
