@@ -89,3 +89,25 @@ func TestExhaustedArenaIsCounted(t *testing.T) {
 		}
 	}
 }
+
+// The largest fabric of the scenarios, 464 hosts of which incasts of 60 pause
+// each other, has chunks for all that its switches' buffers hold.
+func TestChunksForFullBuffers(t *testing.T) {
+	s, err := scenario.Load("../../scenarios/hpcc/fig2.2-timers.yaml", scenario.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec *vnet.EngineSpec
+	if _, err := network(&s.Runs[0], func(v *vnet.EngineSpec) (vnet.Engine, error) {
+		spec = v
+		small := *v
+		small.Chunks = mirrorFrames
+		return vnet.Virtual(&small)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	held := len(spec.Plan.Topology.Switches()) * int(s.Runs[0].Doc.Switch.Buffer.Size) / spec.Frame
+	if held < 1<<19 || spec.Chunks < held {
+		t.Errorf("%d chunks, and %d full frames fill the buffers", spec.Chunks, held)
+	}
+}
