@@ -54,6 +54,25 @@ func TestTimelyTakesSerializationOffTheRTT(t *testing.T) {
 	}
 }
 
+// The weight of the newest difference is that of frames or of bursts, unless it is given.
+func TestTimelyWeighsBurstsLess(t *testing.T) {
+	bursts := tenGig
+	bursts.Segment = 16_000
+	for _, c := range []struct {
+		env     *Env
+		options []string
+		want    float64
+	}{
+		{&tenGig, nil, 0.875},
+		{&bursts, nil, 0.04},
+		{&bursts, []string{"alpha", "0.5"}, 0.5},
+	} {
+		if got := build(t, c.env, "timely", c.options...).(*timely).alpha; got != c.want {
+			t.Errorf("segments of %d bytes, options %v: alpha %v, want %v", c.env.Segment, c.options, got, c.want)
+		}
+	}
+}
+
 // vectorA visits all branches: rising, constant, low, high, falling.
 var vectorA = []float64{100, 110, 105, 105, 105, 105, 105, 105, 40, 600, 490, 500, 50}
 
