@@ -207,7 +207,7 @@ type BufferConfig struct {
 	// loops of both ends. It sizes the headroom.
 	Response frame.Time
 	// Lateness is how much longer a pause may take where nodes are late: an
-	// engine's, not the link's. Headroom alone allows for it.
+	// engine's, not the link's. Headroom and stages alone allow for it.
 	Lateness frame.Time
 	// AllowLoss accepts a Headroom that is too small, for experiments.
 	AllowLoss bool

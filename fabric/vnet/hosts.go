@@ -65,10 +65,10 @@ func (n *Network) catchUp() frame.Time {
 // lateness is how much longer than on exact nodes a pause takes to act on real
 // frames, in a run that is of use: the switch notices late that it needs one,
 // the neighbour that it came, and meanwhile its link makes good for having been
-// late before. Each is a quarter of T at most, or the run is invalid. Stages in
-// place of pauses and input queues have bounds of their own.
+// late before. Each is a quarter of T at most, or the run is invalid. It is as long
+// until a stage acts. Input queues have bounds of their own.
 func (n *Network) lateness() frame.Time {
-	if n.cfg.stages() != 0 || n.cfg.passage() != nil {
+	if n.cfg.passage() != nil {
 		return 0
 	}
 	return n.catchUp() / 4 * 3

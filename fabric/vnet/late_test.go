@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gswitch/frame"
+	"gswitch/gfc/point"
 	"gswitch/hostnic"
 	"gswitch/vswitch"
 )
@@ -18,11 +19,15 @@ func (realTime) Virtual() bool { return false }
 
 // lates is a network of exact nodes whose switches have the headroom of those on
 // real frames, and whose nodes are late again and again, by up to the quarter of
-// T that a run on real frames is allowed.
-func lates(t *testing.T, expr string, rate uint64, delay time.Duration, headroom bool, seed uint64) (lost uint64, pauses uint64) {
+// T that a run on real frames is allowed. Where there are stages they are in place
+// of pauses.
+func lates(t *testing.T, expr string, rate uint64, delay time.Duration, stages *point.Config, headroom bool, seed uint64) (lost uint64, pauses uint64) {
 	t.Helper()
 	topo := topology(t, expr, rate, rate, delay)
-	cfg := Config{Topology: topo, Seed: seed, PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: 30_000, XONOffset: 3000}}
+	cfg := Config{Topology: topo, Seed: seed, BaseRTT: 100 * us, PFC: PFC{On: true}, Buffer: Buffer{Size: 16 << 20, XOFF: 30_000, XONOffset: 3000}}
+	if stages != nil {
+		cfg.Wholes = []Whole{{Name: point.Name, Options: func(*vswitch.Config) (any, error) { return *stages, nil }}}
+	}
 	exact := build(t, &cfg)
 	real := &Network{Engine: realTime{exact.Engine}, Topology: topo, Derived: exact.Derived, cfg: cfg}
 	T := exact.Derived.BaseRTT
@@ -65,19 +70,27 @@ func lates(t *testing.T, expr string, rate uint64, delay time.Duration, headroom
 }
 
 // Nodes that are late by no more than a run on real frames may be lose no frame of
-// a lossless class, whatever the network; with the headroom of exact nodes they do.
+// a lossless class, whatever the network, by pauses and by the stages of GFC; with
+// the headroom of exact nodes they do.
 func TestLateNodesLoseNothing(t *testing.T) {
+	for what, stages := range map[string]*point.Config{"pauses": nil, "stages": {Stages: 15}} {
+		t.Run(what, func(t *testing.T) { losesNothing(t, stages) })
+	}
+}
+
+func losesNothing(t *testing.T, stages *point.Config) {
 	without := uint64(0)
 	for i, expr := range []string{"star(9)", "line(3, 3)", "dumbbell(4, 4)", "leaf-spine(2, 2, 3)"} {
 		for j, rate := range []uint64{10 * gig, 40 * gig, 100 * gig} {
 			for k, delay := range []time.Duration{time.Microsecond, 5 * time.Microsecond} {
 				seed := uint64(i*100 + j*10 + k)
 				t.Run(fmt.Sprintf("%s/%dG/%v", expr, rate/gig, delay), func(t *testing.T) {
-					lost, pauses := lates(t, expr, rate, delay, true, seed)
+					lost, pauses := lates(t, expr, rate, delay, stages, true, seed)
 					if lost != 0 || pauses == 0 {
 						t.Errorf("%d frames lost with %d pauses", lost, pauses)
 					}
-					without += func() uint64 { lost, _ := lates(t, expr, rate, delay, false, seed); return lost }()
+					lost, _ = lates(t, expr, rate, delay, stages, false, seed)
+					without += lost
 				})
 			}
 		}

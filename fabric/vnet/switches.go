@@ -220,7 +220,11 @@ func (n *Network) lateBytes(l *fabric.Link) uint64 {
 	if !n.cfg.PFC.On || n.cfg.Buffer.AllowLoss {
 		return 0
 	}
-	return late(l, n.lateness()) * uint64(bits.OnesCount8(n.lossless()))
+	each := late(l, n.lateness())
+	if n.cfg.stages() != 0 {
+		each *= 3 // the headroom, and twice what comes until a stage acts, over which stages extend
+	}
+	return each * uint64(bits.OnesCount8(n.lossless()))
 }
 
 // late returns the bytes that a link carries in t, as headroom counts them.

@@ -104,6 +104,9 @@ func divide(cfg *vswitch.Config, _ *vswitch.PortConfig, b *buffer.PortConfig) {
 	for class := range b.Groups {
 		if g := &b.Groups[class]; g.Lossless {
 			g.Stages, g.Span = c.Stages, c.Span
+			if g.Span != 0 { // which is of exact nodes, as what is computed is not
+				g.Span += 2 * buffer.Headroom(buffer.Link{Rate: b.Link.Rate, Response: cfg.Buffer.Lateness}, 0).Response
+			}
 			if g.Limit.Bytes != 0 {
 				g.Limit.Alpha = 0
 			}

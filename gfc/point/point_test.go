@@ -118,6 +118,26 @@ func TestStagesFollowTheBuffer(t *testing.T) {
 	}
 }
 
+// A span is that of exact nodes: where nodes are late, what comes at full rate in twice
+// their lateness is added, else it would be refused as unsafe.
+func TestSpanOfLateNodes(t *testing.T) {
+	cfg := slowing()
+	cfg.Ports[0].Trust, cfg.Ports[0].DefaultClass = vswitch.TrustNone, 3
+	cfg.Buffer.Lateness = 10 * frame.Microsecond // 50 KB
+	r := st.New(t, cfg)
+	for _, c := range []struct {
+		frames int // of 1066 bytes
+		stage  uint16
+	}{{70, 1}, {40, 2}} { // stage 2 begins at 10 KB and half of 164: 92 KB
+		for range c.frames / 10 {
+			r.In(0, frames(10)...)
+		}
+		if stage, _ := stageTo(r, 0); stage != c.stage {
+			t.Errorf("stage %d after %d frames more, want %d", stage, c.frames, c.stage)
+		}
+	}
+}
+
 // Where frames run out, all lossless classes are in the last stage, and paused once
 // there are no stages.
 func TestLastStageWhereFramesRunOut(t *testing.T) {
