@@ -40,6 +40,7 @@ func init() {
 			minRateParam(""),
 			{Name: "cnp", Unit: options.Choice, Default: "any", Choices: []string{"any", "frame", "ack"}, Source: "ours",
 				Doc: "what counts as congestion notification: CNP frames, the mark echoed in acknowledgements, or both"},
+			backoffParam(),
 			windowParam("none"),
 		},
 		New: newDCQCN,
@@ -64,6 +65,7 @@ type dcqcnConfig struct {
 	rai, rhai     float64 // NaN: by rule
 	clamp         bool
 	least         float64
+	backoff       float64
 	frames, marks bool
 	window        windowRule
 }
@@ -72,7 +74,7 @@ func newDCQCN(p options.Values) (func(*Env) Algorithm, error) {
 	c := &dcqcnConfig{
 		ti: p.Time("ti"), td: p.Time("td"), ta: p.Time("alpha_timer"), tick: p.Choice("cut") == "tick",
 		g: p.Float("g"), alpha0: p.Float("alpha0"), f: p.Int("f"), byteCounter: uint64(p.Float("byte_counter")),
-		rai: p.Float("rai"), rhai: p.Float("rhai"), clamp: p.Flag("clamp"), least: p.Float("minrate"),
+		rai: p.Float("rai"), rhai: p.Float("rhai"), clamp: p.Flag("clamp"), least: p.Float("minrate"), backoff: p.Float("backoff"),
 		frames: p.Choice("cnp") != "ack", marks: p.Choice("cnp") != "frame", window: windowOption(&p),
 	}
 	if c.byteCounter != 0 && c.byteCounter < 1000 {
@@ -204,11 +206,14 @@ func (d *dcqcn) age(now frame.Time) {
 }
 
 // decrease cuts the rate and starts the increase over.
-func (d *dcqcn) decrease(now frame.Time) {
+func (d *dcqcn) decrease(now frame.Time) { d.cut(now, float64(d.alpha/2)) }
+
+// cut takes a share of the rate.
+func (d *dcqcn) cut(now frame.Time, share float64) {
 	if d.cfg.clamp || d.byTime != 0 || d.byBytes != 0 {
 		d.rt = d.rc
 	}
-	d.rc = max(d.least, d.rc*(1-float64(d.alpha/2)))
+	d.rc = max(d.least, d.rc*(1-share))
 	d.byTime, d.byBytes, d.sent = 0, 0, 0
 	d.incNext = now + d.cfg.ti
 	d.publish()
@@ -279,9 +284,16 @@ func (d *dcqcn) Timer() frame.Time {
 	return d.incNext
 }
 
-func (d *dcqcn) OnLoss(frame.Time, Loss) {}
-func (d *dcqcn) Rate() float64           { return d.rc }
-func (d *dcqcn) Window() float64         { return d.win }
+// OnLoss implements Algorithm.
+func (d *dcqcn) OnLoss(now frame.Time, _ Loss) {
+	if d.cfg.backoff > 0 {
+		d.OnTimer(now)
+		d.cut(now, d.cfg.backoff)
+	}
+}
+
+func (d *dcqcn) Rate() float64   { return d.rc }
+func (d *dcqcn) Window() float64 { return d.win }
 
 // Inspect implements Inspector. Alpha is that of the last cut or CNP.
 func (d *dcqcn) Inspect(yield func(string, float64)) {

@@ -64,6 +64,7 @@ func init() {
 				Doc: "a flow that sent nothing for so long, and for two segments' time, compares its next RTT with no older one; 0: never"},
 			{Name: "initial", Unit: options.Rate, Default: "= line rate", Min: 1, Max: 1e13, Source: "HPCC section 5.1", Doc: "rate at the start"},
 			{Name: "minrate", Unit: options.Rate, Default: "= delta/10", Min: 1, Max: 1e13, Source: "ours: the paper has no lower bound", Doc: "least rate"},
+			backoffParam(),
 			windowParam("none"),
 		},
 		New: newTimely,
@@ -106,6 +107,7 @@ type timelyConfig struct {
 	tlow, thigh, minRTT, rttRef float64
 	patchedBeta                 float64
 	burst, gate, deadband, idle float64
+	backoff                     float64
 	mode                        timelyMode
 	hai                         timelyHAI
 	haiAfter                    int
@@ -121,7 +123,7 @@ func newTimely(p options.Values) (func(*Env) Algorithm, error) {
 		alpha: p.Float("alpha"), beta: p.Float("beta"), delta: p.Float("delta"), initial: p.Float("initial"), least: p.Float("minrate"),
 		tlow: p.Float("tlow"), thigh: p.Float("thigh"), minRTT: p.Float("minrtt"), patchedBeta: p.Float("patched_beta"),
 		burst: p.Float("burst_rate"), gate: p.Float("gate"), deadband: p.Float("deadband"),
-		haiAfter: p.Int("hai_after"), haiFactor: p.Float("hai_factor"),
+		backoff: p.Float("backoff"), haiAfter: p.Int("hai_after"), haiFactor: p.Float("hai_factor"),
 		perWindow: p.Choice("update") == "window", scale: p.Flag("scale"), keep: p.Choice("serialization") == "keep",
 		averaged: p.Choice("thigh_rtt") == "average", oneWay: p.Choice("delay") == "one-way", segment: uint32(p.Float("segment")), window: windowOption(&p),
 	}
@@ -311,12 +313,19 @@ func (t *timely) OnSend(now frame.Time, n uint32) {
 	}
 }
 
-func (t *timely) OnCNP(frame.Time)        {}
-func (t *timely) OnLoss(frame.Time, Loss) {}
-func (t *timely) OnTimer(frame.Time)      {}
-func (t *timely) Timer() frame.Time       { return frame.Never }
-func (t *timely) Rate() float64           { return t.rate }
-func (t *timely) Window() float64         { return t.win }
+// OnLoss implements Algorithm.
+func (t *timely) OnLoss(frame.Time, Loss) {
+	if t.cfg.backoff > 0 {
+		t.streak = 0
+		t.apply(t.rate * (1 - t.cfg.backoff))
+	}
+}
+
+func (t *timely) OnCNP(frame.Time)   {}
+func (t *timely) OnTimer(frame.Time) {}
+func (t *timely) Timer() frame.Time  { return frame.Never }
+func (t *timely) Rate() float64      { return t.rate }
+func (t *timely) Window() float64    { return t.win }
 
 // Inspect implements Inspector.
 func (t *timely) Inspect(yield func(string, float64)) {
