@@ -201,32 +201,29 @@ func (b *Buffer) Try(m *frame.Meta) frame.Reason {
 			return why
 		}
 	}
+	pool := PoolQueue
 	switch {
 	case b.held+cost > b.size:
 		return frame.BufferFull
 	case q.reserved+cost <= q.reserve:
 		q.reserved += cost
-		m.Pool = PoolQueue
-		if k != 0 {
-			b.takeChunks(g, q, out, k, spare)
-		}
 	default:
 		if why := b.charge(g, q, cost, m.Flags); why != frame.Keep {
 			return why
 		}
 		q.beyond += cost
-		m.Pool = PoolGroup
-		if k != 0 {
-			b.takeChunks(g, q, out, k, spare)
-		}
-		if g.lossless {
-			if m.Flags&frame.IsClone == 0 {
-				m.Flags |= frame.Lossless
-			}
-			b.judge(row, class)
-		}
+		pool = PoolGroup
 	}
-	m.Pool |= uint16(m.Queue&7) << poolQueueAt
+	if k != 0 {
+		b.takeChunks(g, q, out, k, spare)
+	}
+	if g.lossless && pool == PoolGroup {
+		if m.Flags&frame.IsClone == 0 {
+			m.Flags |= frame.Lossless
+		}
+		b.judge(row, class)
+	}
+	m.Pool = pool | uint16(m.Queue&7)<<poolQueueAt
 	if spare {
 		m.Pool |= poolSpare
 	}
@@ -305,17 +302,19 @@ func (b *Buffer) refuse(m *frame.Meta) {
 // Release gives back what Admit charged. A frame that is not charged is left
 // alone.
 func (b *Buffer) Release(m *frame.Meta) {
-	if m.Pool&poolKind == PoolNone {
-		return
+	if m.Pool&poolKind != PoolNone {
+		b.credit(m, uint64(m.Cost), b.chunksOf(uint64(m.Cost)), 1)
 	}
-	cost := uint64(m.Cost)
-	b.credit(b.row(m.InPort), b.row(m.OutPort), int(m.Class&7), m.Pool, cost, b.chunksOf(cost))
-	b.total.ReleasedFrames++
-	m.Cost, m.Pool = 0, PoolNone
 }
 
-// credit takes cost and k chunks out of the accounts that pool names.
-func (b *Buffer) credit(in, out, class int, pool uint16, cost, k uint64) {
+// credit takes cost and k chunks of n frames out of the accounts of one of them, which
+// is charged to none then.
+func (b *Buffer) credit(m *frame.Meta, cost, k, n uint64) {
+	pool, in, out, class := m.Pool, b.row(m.InPort), b.row(m.OutPort), int(m.Class&7)
+	m.Cost, m.Pool = 0, PoolNone
+	b.held -= cost
+	b.total.ReleasedBytes += cost
+	b.total.ReleasedFrames += n
 	if pool&poolLocalIn != 0 {
 		in = 0
 	}
@@ -329,25 +328,28 @@ func (b *Buffer) credit(in, out, class int, pool uint16, cost, k uint64) {
 	}
 	if pool&poolKind == PoolQueue {
 		q.reserved -= cost
-		if k != 0 && g.lossless {
-			b.judge(in, class)
+		if k == 0 {
+			return
 		}
 	} else {
 		q.beyond -= cost
-		rest := cost
-		n := min(rest, g.headroom)
-		g.headroom -= n
-		rest -= n
-		n = min(rest, g.shared)
-		g.shared -= n
-		b.used -= n
-		g.reserved -= rest - n
-		if g.lossless {
-			b.judge(in, class)
-		}
+		b.refund(g, cost)
 	}
-	b.held -= cost
-	b.total.ReleasedBytes += cost
+	if g.lossless {
+		b.judge(in, class)
+	}
+}
+
+// refund gives a group back what charge took: headroom, shared pool, reserve.
+func (b *Buffer) refund(g *group, cost uint64) {
+	rest := cost
+	n := min(rest, g.headroom)
+	g.headroom -= n
+	rest -= n
+	n = min(rest, g.shared)
+	g.shared -= n
+	b.used -= n
+	g.reserved -= rest - n
 }
 
 // judge decides whether a group wants pause.

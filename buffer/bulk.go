@@ -128,7 +128,7 @@ func (b *Buffer) ReleaseAll(a *frame.Arena, v []frame.Ref) (charged int) {
 			i++
 			continue
 		}
-		of, class, pool, out := m.InPort, m.Class, m.Pool, m.OutPort
+		first, of, class, pool, out := m, m.InPort, m.Class, m.Pool, m.OutPort
 		// The last frame, as of a node in virtual time the only one, has no others to be summed up with.
 		if i == len(v)-1 || !b.content(of, class, pool) {
 			b.Release(m)
@@ -147,8 +147,8 @@ func (b *Buffer) ReleaseAll(a *frame.Arena, v []frame.Ref) (charged int) {
 			n++
 			m.Cost, m.Pool = 0, PoolNone
 		}
-		b.credit(b.row(of), b.row(out), int(class&7), pool, cost, chunks)
-		b.total.ReleasedFrames += n
+		first.Pool = pool
+		b.credit(first, cost, chunks, n)
 		charged += int(n)
 	}
 	return charged

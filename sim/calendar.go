@@ -145,6 +145,7 @@ func (q *calendar) take(t frame.Time) []int32 {
 		i = s.next
 	}
 	if len(v) > 0 {
+		slices.Reverse(v) // as they were entered, mostly in their order
 		q.heads[b] = none
 		q.clear(b)
 	}
