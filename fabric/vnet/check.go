@@ -8,11 +8,11 @@ import (
 	"gswitch/vswitch"
 )
 
-// BufferError is a division of a switch's buffer that is impossible or unsafe.
-// It wraps a *buffer.Error, which knows the value that is safe.
+// BufferError reports a division of a switch's buffer that is impossible or unsafe. It
+// wraps a *buffer.Error, which holds the safe value.
 type BufferError struct {
 	Switch string
-	Port   string // neighbour at the port, "" where it is about none
+	Port   string // neighbour at the port, "" if the error is not about one port
 	Err    error
 }
 
@@ -25,10 +25,10 @@ func (e *BufferError) Error() string {
 
 func (e *BufferError) Unwrap() error { return e.Err }
 
-// CheckBuffers finds out whether lossless classes of a network would be, and
-// whether its buffers can be divided at all, without building it. The error is
-// a *BufferError where Build would refuse the buffers, too, and where a
-// threshold that Build leaves to its writer loses frames.
+// CheckBuffers checks, without building the network, that its buffers can be divided and
+// that its lossless classes lose no frame. The error is a *BufferError where Build would
+// reject the buffers as well, and where an explicitly configured threshold, which Build
+// accepts, would lose frames.
 func CheckBuffers(cfg *Config) error {
 	n := &Network{cfg: *cfg, Topology: cfg.Topology}
 	if err := n.check(); err != nil {

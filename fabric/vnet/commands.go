@@ -8,31 +8,32 @@ import (
 	"gswitch/hostnic"
 )
 
-// CommandKind is what a Command is.
+// CommandKind is the kind of a Command.
 type CommandKind uint8
 
 // Kinds of commands.
 const (
-	CommandOpen  CommandKind = iota // its end of a connection
-	CommandSend                     // a message; to a receiver of TCP, that one is to come
-	CommandClose                    // its end
+	CommandOpen  CommandKind = iota // open the host's end of a connection
+	CommandSend                     // send a message; at a receiver of TCP: expect one
+	CommandClose                    // close the host's end
 )
 
-// Command is something that a network has one of its hosts do. It is all that hosts are
-// given for flows and connections, besides frames and time.
+// Command is an instruction of the network to one of its hosts. Apart from frames and
+// time, commands are the only input that hosts receive for flows and connections.
 type Command struct {
 	Kind  CommandKind
 	Ends  Ends
-	Flow  Flow   // of CommandOpen, with the ports that the sender and the receiver have
+	Flow  Flow   // of CommandOpen, with the ports of the sender and the receiver filled in
 	Bytes uint64 // of CommandSend
 	ID    uint64
 }
 
-// OnCommand sets the function that is called for each command, behind the calls of the
-// host that carry it out, or, if it is a close, before them. c is valid during the call only.
+// OnCommand sets the function that is called for each command: after the host has carried
+// it out, or before, if it is a close. c is valid only during the call.
 func (n *Network) OnCommand(f func(now frame.Time, host int, c *Command)) { n.flows.command = f }
 
-// commanded reports what an open connection has its sender and its receiver do.
+// commanded reports the command that an open connection gives to its sender, its
+// receiver, or both.
 func (n *Network) commanded(now frame.Time, i uint32, of [2]bool, c Command) {
 	if n.flows.command == nil {
 		return
@@ -49,10 +50,10 @@ func (n *Network) commanded(now frame.Time, i uint32, of [2]bool, c Command) {
 	}
 }
 
-// Carry has one host do what a command of another network, made alike, had it do there.
-// The other ends of its connections are never opened: what they send must come as frames.
-// Commands of one connection come in their order; it is an error to leave one out that
-// another one needs, and then nothing is done.
+// Carry makes one host carry out a command that was recorded in another network with the
+// same configuration. The other ends of its connections are never opened: what they send
+// must arrive as frames. The commands of a connection must come in their order. If a
+// command depends on one that is missing, Carry returns an error and does nothing.
 func (n *Network) Carry(now frame.Time, host int, c *Command) error {
 	i := int(c.Ends.Conn) - 1
 	if host < 0 || host >= len(n.Hosts) || i < 0 || i >= maxConns {
@@ -139,7 +140,7 @@ func (n *Network) carryOpen(now frame.Time, host int, c *Command) error {
 	return nil
 }
 
-// carryClose closes the end of a connection that is here.
+// carryClose closes the local end of a connection.
 func (n *Network) carryClose(now frame.Time, host int, k *conn) error {
 	k.open = false
 	n.flows.count.Open--

@@ -17,14 +17,14 @@ type Config struct {
 	Topology *fabric.Topology
 	Engine   EngineMaker // nil = Virtual
 	Seed     uint64      // of flow hashes, ECN and every other random choice
-	// Cores is how many cores step a network in virtual time, side by side: what
-	// happens is the same to the bit. 0 takes one.
+	// Cores is the number of cores that step a network in virtual time in parallel. The
+	// result is identical to the bit for any number. 0 = 1.
 	Cores int
-	// Part, if not nil, says for Cores which part has a node, modulo their number.
+	// Part, if not nil, assigns each node to one of the Cores parts, modulo their number.
 	Part func(node int) int
 
-	// Overhead is what a frame occupies on a link beyond its bytes: 0, or 24
-	// for preamble, FCS and gap of Ethernet.
+	// Overhead is the number of bytes that a frame occupies on a link beyond its own: 0,
+	// or 24 for Ethernet's preamble, FCS and interframe gap.
 	Overhead uint32
 	// Payload is the payload of a full data frame. 0 = 1000.
 	Payload int
@@ -34,32 +34,31 @@ type Config struct {
 	// Sizes overrides the lengths of frames on the wire, for agreement with
 	// other simulators. The zero value takes those of the headers.
 	Sizes hostnic.Sizes
-	// MTU is the largest packet after the Ethernet header that links take. 0
-	// takes that of the topology, or what a full data frame needs if that is
-	// more.
+	// MTU is the largest packet that links carry, in bytes after the Ethernet header. 0
+	// takes the MTU of the topology, or what a full data frame needs if that is more.
 	MTU int
-	// Chunks is how many frames can be in the network at once. 0 computes it
-	// from the buffers and the delays.
+	// Chunks is the number of frames that can be in the network at once. 0 derives it
+	// from buffers and delays.
 	Chunks int
 
-	// Weights of the classes at every port of switches and hosts: 0 is strict,
-	// a higher class first; weighted classes next to each other share what is
-	// left. Class c is marked DSCP 8c and waits in queue c.
+	// Weights of the classes at every port of switches and hosts. 0 is strict priority,
+	// higher class first; adjacent weighted classes share what is left. Class c is marked
+	// DSCP 8c and waits in queue c.
 	Weights [8]uint32
-	// Queue is how every egress queue of a switch is served: its order, what that
-	// goes by, its admission and its policies, of which queues of lossless classes have
-	// none that drops. Weights, marks and numbers are those of the classes.
+	// Queue configures every egress queue of a switch: its order and rank, its admission
+	// and its policies. Queues of lossless classes get no policy that drops. Weights,
+	// marks and numbers are those of the classes.
 	Queue config.Queue
-	// OneQueue lets all classes that are not lossless wait in one egress queue, for a
-	// policy that has queues of its own.
+	// OneQueue puts all lossy classes into one egress queue, for a policy that has queues
+	// of its own.
 	OneQueue bool
-	// OneQueueAt are switches of which that holds.
+	// OneQueueAt names the switches to which OneQueue applies.
 	OneQueueAt []string
-	// PushOut bounds what waits at each port of a switch, and drops the least
-	// valuable.
+	// PushOut bounds the bytes that wait at each port of a switch, and drops the least
+	// valuable frames.
 	PushOut config.PushOut
-	// VOQ makes egress queues serve the ports that frames came by in turn, as
-	// input-queued switches do, instead of first in, first out.
+	// VOQ makes egress queues serve ingress ports in turn, as input-queued switches do,
+	// instead of first in, first out.
 	VOQ bool
 
 	Buffer Buffer
@@ -67,44 +66,44 @@ type Config struct {
 	ECN    ECN
 	INT    INT
 	Host   Host
-	// Listen says of hosts, by name, which frames that arrive are not their NIC's:
-	// the function is shown them, where the host is stepped.
+	// Listen maps names of hosts to functions that see every frame that arrives. A
+	// function returns true if the frame is not for the NIC. It runs where the host is
+	// stepped.
 	Listen map[string]func(now frame.Time, b []byte) bool
-	// Wrap, if not nil, returns what is stepped in the place of the node of a host or a
-	// switch, by its number in the topology.
+	// Wrap, if not nil, returns what the engine steps in place of a host or a switch.
+	// node is its number in the topology.
 	Wrap func(n *Network, node int, s frame.Stepper) frame.Stepper
-	// Streams lets hosts have connections of TCP.
+	// Streams enables TCP connections of hosts.
 	Streams Streams
 
-	// Features are registered features of the switches.
+	// Features are the registered features that the switches' ports use.
 	Features []Feature
-	Wholes   []Whole // of switches as a whole
+	Wholes   []Whole // features of a switch as a whole
 
-	// Paths says how switches choose among shortest paths.
+	// Paths configures how switches choose among shortest paths.
 	Paths vswitch.PathsConfig
 
-	// PauseLog is how many pauses that ended each switch keeps, for
-	// PauseTrace. 0: none.
+	// PauseLog is the number of ended pauses that each switch keeps for PauseTrace. 0 =
+	// none.
 	PauseLog int
 
-	// Detours are routes that are not the shortest.
+	// Detours are routes that are not shortest paths.
 	Detours []Detour
 
-	// BaseRTT is T: what congestion control takes as the round-trip time of
-	// the network when it is empty. 0 computes the largest over all pairs of
-	// hosts, see Network.MaxRTT.
+	// BaseRTT is T, which congestion control takes as the round-trip time of the empty
+	// network. 0 takes the largest over all pairs of hosts, see Network.MaxRTT.
 	BaseRTT frame.Time
 
-	// LinkLocal says that nodes exchange messages of their own with their
-	// neighbours, which no header of data is as long as.
+	// LinkLocal says that neighbours exchange messages of their own, with headers longer
+	// than those of data.
 	LinkLocal bool
 
-	// RTTs hands the round-trip times of acknowledgements to Network.OnRTT.
+	// RTTs passes the round-trip times that acknowledgements give to the function of
+	// Network.OnRTT.
 	RTTs bool
 
-	// AdjustHost and AdjustSwitch, where not nil, change the configuration of
-	// single nodes after Build has filled it in. The names are those of the
-	// topology.
+	// AdjustHost and AdjustSwitch, if not nil, change the configuration of single nodes
+	// after Build has filled it in. Names are those of the topology.
 	AdjustHost   func(name string, c *hostnic.Config)
 	AdjustSwitch func(name string, c *vswitch.Config)
 }
@@ -112,31 +111,29 @@ type Config struct {
 // Buffer describes the packet buffer of every switch.
 type Buffer struct {
 	Size  uint64  // bytes; 0 = 12 MiB
-	Alpha float64 // an egress queue of a lossy class may hold alpha times the free bytes; 0 = 1
+	Alpha float64 // the queue of a lossy class may hold alpha times the free bytes; 0 = 1
 
-	// QueueLimit bounds an egress queue of a lossy class in bytes, 0 = not.
+	// QueueLimit bounds an egress queue of a lossy class in bytes. 0 = no limit.
 	QueueLimit uint32
-	// IngressLimit bounds what waits of a lossy class that arrived at one
-	// port: input-queued switches with drop tail (240 KB in IRN, Mittal et
-	// al., SIGCOMM 2018, section 4.1). 0 = not. Egress queues are then
-	// bounded by QueueLimit alone.
+	// IngressLimit bounds, in bytes, the frames of a lossy class that arrived at one port
+	// and still wait: input-queued switches with drop tail (240 KB in IRN, Mittal et al.,
+	// SIGCOMM 2018, section 4.1). 0 = no limit. Egress queues are then bounded by
+	// QueueLimit alone.
 	IngressLimit uint32
 
-	// Lossless classes pause their neighbour when what arrived at one port
-	// exceeds XOFF bytes, or, where XOFF is 0, LosslessAlpha times the free
-	// bytes (0 = 1/8). It may send again when it falls XONOffset below.
+	// Lossless classes pause the neighbour when the bytes that arrived at one port exceed
+	// XOFF or, if XOFF is 0, LosslessAlpha times the free bytes (0 = 1/8). They resume it
+	// at XONOffset bytes below that.
 	XOFF          uint32
 	LosslessAlpha float64
-	// ScaleAlpha doubles LosslessAlpha for each doubling of a port's rate
-	// above that of the hosts, up to 1: ports with more senders behind them
-	// may hold more.
+	// ScaleAlpha doubles LosslessAlpha for each doubling of a port's rate above that of
+	// the hosts, up to 1: ports with more senders behind them may hold more.
 	ScaleAlpha bool
 	XONOffset  uint32
 
-	// Headroom of each lossless port and class in bytes, or, where
-	// HeadroomDelays is set, the bytes of so many one-way delays of the link
-	// at its rate. Both 0: what IEEE 802.1Q annex N computes. AllowLoss
-	// accepts a headroom that is less.
+	// Headroom of each lossless port and class in bytes or, if HeadroomDelays is set, in
+	// one-way delays of the link at its rate. If both are 0, it is computed by IEEE
+	// 802.1Q annex N. AllowLoss accepts less headroom than that.
 	Headroom       uint32
 	HeadroomDelays float64
 	AllowLoss      bool
@@ -149,8 +146,8 @@ type PFC struct {
 	On      bool
 	Classes uint8 // bitmap of lossless classes; 0 = that of Host.Class
 	Quanta  uint16
-	// Response is how long after its arrival a pause takes effect, and ErrDisable for
-	// how long switches disable a port whose neighbour does not pause: see
+	// Response is the time from a pause's arrival until it takes effect. ErrDisable is
+	// how long a switch disables a port whose neighbour does not honour pauses. See
 	// vswitch.PFCConfig.
 	Response, ErrDisable frame.Time
 }
@@ -158,30 +155,30 @@ type PFC struct {
 // ECN describes marking at every egress queue.
 type ECN struct {
 	On bool
-	// KMin and KMax in bytes, for ports of the rate At; ports of another rate
-	// scale both in proportion, unless At is 0.
+	// KMin and KMax are bytes at ports of the rate At. Ports of another rate scale both
+	// in proportion, unless At is 0.
 	KMin, KMax uint32
-	PMax       float64      // probability at KMax; where KMin = KMax all above it are marked
-	PI         scheduler.PI // in place of these; its reference scales like them
+	PMax       float64      // probability of a mark at KMax; if KMin = KMax, every frame above is marked
+	PI         scheduler.PI // replaces them if set; its reference queue length scales like KMin and KMax
 	At         uint64
-	Classes    uint8 // bitmap of the classes that are marked, 0 = all
+	Classes    uint8 // bitmap of the classes that are marked; 0 = all
 }
 
 // INT describes in-band telemetry.
 type INT struct {
 	Mode    inband.Mode     // None: off
 	Profile *inband.Profile // nil: the one for the rates of the network
-	Signal  inband.Signal   // which bytes of a port are counted
-	// WholePort stamps what waits in all queues of a port instead of what
-	// waits in that of the frame.
+	Signal  inband.Signal   // which bytes of a port count as its queue
+	// WholePort reports the bytes in all queues of the port instead of those in the
+	// frame's queue.
 	WholePort bool
 }
 
 // Host describes every host; a Flow may override Class, Transport and CC.
 type Host struct {
-	Class uint8 // of data, where a flow does not name one
+	Class uint8 // of data, unless the flow names another
 
-	// AckClass is that of acknowledgements and NAKs, and AckPauseClass the one
+	// AckClass is the class of acknowledgements and NAKs. AckPauseClass is the class
 	// whose pause stops them at the host.
 	AckClass, AckPauseClass ClassChoice
 
@@ -189,7 +186,7 @@ type Host struct {
 	Transport transport.Config
 	Recovery  Recovery
 	CC        Algorithm
-	// LowClasses are those of the levels of Transport.Recursive.
+	// LowClasses are the classes of the levels of Transport.Recursive.
 	LowClasses []uint8
 
 	Overshoot   bool   // see hostnic.Config
@@ -199,39 +196,39 @@ type Host struct {
 	QuenchAfter frame.Time // see hostnic.Config
 	NoticeDelay frame.Time // see hostnic.Config
 	Receive     hostnic.ReceiveConfig
-	// Options returns those of features, for a NIC that is configured otherwise;
-	// nil: none has any.
+	// Options returns the options of features for a NIC with configuration c. nil: no
+	// feature has any.
 	Options  func(c *hostnic.Config) (hostnic.Options, error)
 	RTTNoise frame.Time // see hostnic.Config
 	// PaceJitter is that of hostnic.Config.
 	PaceJitter float64
 
-	Writes bool // messages are RDMA Writes: see hostnic.QPConfig
+	Writes bool // messages are RDMA Writes, see hostnic.QPConfig
 	// Segment, SegmentRate, LazyPacing and KeepPlanned are those of hostnic.QPConfig.
 	Segment                 uint32
 	SegmentRate             uint64
 	LazyPacing, KeepPlanned bool
 }
 
-// Algorithm makes the congestion control of queue pairs. The zero value is
-// none: senders are bounded by their line rate and Transport.Cap alone.
+// Algorithm makes the congestion control of queue pairs. The zero value is none: only the
+// line rate and Transport.Cap limit senders.
 type Algorithm struct {
-	Name string // distinguishes state that can be recycled: one name for one set of options
+	Name string // identifies state that can be reused: one name per set of options
 	New  func(*cc.Env) cc.Algorithm
 }
 
-// ClassChoice is a class that may also be left to the rule: its zero value is
-// the class of the data that is answered.
+// ClassChoice is a class or, as the zero value, the default: the class of the data that
+// is acknowledged.
 type ClassChoice uint8
 
-// InClass chooses class c, whatever the data is in.
+// InClass chooses class c, whatever class the data is in.
 func InClass(c uint8) ClassChoice { return ClassChoice(c&7 + 1) }
 
-// number is what hostnic.Config takes: -1 for the rule.
+// number is the value for hostnic.Config; -1 is the default.
 func (c ClassChoice) number() int { return int(c) - 1 }
 
-// Recovery says which parameters of loss recovery Build derives from the
-// topology, see Network.Derived.
+// Recovery says which parameters of loss recovery Build derives from the topology, see
+// Network.Derived.
 type Recovery struct {
 	Cap  bool // Transport.Cap, where it is 0
 	RTOs bool // Transport.RTOHigh, RTOLow and N, where they are 0

@@ -2,10 +2,10 @@ package vnet
 
 import "gswitch/hostnic"
 
-// Open is a connection or flow that is open.
+// Open describes an open connection or flow.
 type Open struct {
 	Conn       Conn
-	Generation uint32 // distinguishes connections that had the same Conn
+	Generation uint32 // distinguishes successive connections with the same Conn
 	Flow       Flow   // as it was started
 	Posted     uint64 // bytes of all its messages so far
 	NIC        *hostnic.NIC
@@ -13,9 +13,9 @@ type Open struct {
 	Control    string // Algorithm.Name of its congestion control
 }
 
-// EachOpen calls yield with each open connection and flow of queue pairs until it returns
-// false. What it is given is valid during the call only. It is for callbacks
-// of the engine, and for when the engine has come to a halt.
+// EachOpen calls yield with each open connection and each open flow of queue pairs until
+// yield returns false. The argument is valid only during the call. Call it from callbacks
+// of the engine, or after the engine has halted.
 func (n *Network) EachOpen(yield func(*Open) bool) {
 	o := &n.flows.each
 	for i := range n.flows.conns {
@@ -33,8 +33,8 @@ func (n *Network) EachOpen(yield func(*Open) bool) {
 	}
 }
 
-// RouteOf returns the egress ports of the switches that data of a flow passes,
-// as Route does.
+// RouteOf returns the egress ports of the switches that the data of a flow passes, as
+// Route does.
 func (n *Network) RouteOf(f *Flow) ([]Port, error) {
 	port := f.SrcPort
 	if port == 0 {
@@ -43,12 +43,11 @@ func (n *Network) RouteOf(f *Flow) ([]Port, error) {
 	return n.Route(f.Src, f.Dst, port, false)
 }
 
-// HostNode and SwitchNode return the node of the topology that a host or
-// switch is.
+// HostNode and SwitchNode return the topology node of a host or switch.
 func (n *Network) HostNode(h int) int   { return n.hostNode[h] }
 func (n *Network) SwitchNode(s int) int { return n.swNode[s] }
 
-// HostAt and SwitchAt return which host or switch a node of the topology is,
-// -1 if it is not one.
+// HostAt and SwitchAt return the index of the host or switch at a node of the topology,
+// or -1 if the node is none.
 func (n *Network) HostAt(node int) int   { return n.hostOf[node] }
 func (n *Network) SwitchAt(node int) int { return n.swOf[node] }

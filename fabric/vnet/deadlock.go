@@ -5,21 +5,21 @@ import (
 	"gswitch/frame"
 )
 
-// Deadlock is a circle of egress queues each of which is held back by the
-// switch of the next, because of frames that wait in that one.
+// Deadlock is a cycle of egress queues. The switch of the next queue holds each one back
+// because of frames that wait in the next.
 type Deadlock struct {
 	Class uint8
-	Ports []Port     // each waits for the next or for another one of them
-	Since frame.Time // none of them has sent a frame of the class since
+	Ports []Port     // each waits for the next, or for another one in the list
+	Since frame.Time // time since which none of them has sent a frame of the class
 }
 
-// Deadlocks returns the circles of queues that wait for each other at now. One
-// that has lasted for longer than a pause takes to end by itself will last
-// forever, unless frames escape. On real frames it is for use after Halt.
+// Deadlocks returns the cycles of queues that wait for each other at now. A cycle that
+// outlasts the time in which a pause ends by itself lasts forever, unless frames escape.
+// On real frames, call it after Halt only.
 func (n *Network) Deadlocks(now frame.Time) []Deadlock { return n.Circles(n.Waits(now)) }
 
-// Waits returns the egress queues that their neighbours hold back at now. Where
-// other processes step nodes, too, these report their own.
+// Waits returns the egress queues that their neighbours hold back at now. It leaves out nodes
+// that other processes step: they report their own.
 func (n *Network) Waits(now frame.Time) (v []pauses.Wait) {
 	for s, sw := range n.Switches {
 		for _, w := range sw.Nodes[0].Waits(now, nil) {
@@ -33,7 +33,7 @@ func (n *Network) Waits(now frame.Time) (v []pauses.Wait) {
 	return v
 }
 
-// Circles returns the circles among queues that wait.
+// Circles returns the cycles among queues that wait.
 func (n *Network) Circles(v []pauses.Wait) (found []Deadlock) {
 	for _, c := range pauses.Circles(v, n.peer) {
 		d := Deadlock{Class: uint8(c.Class), Since: c.Since}

@@ -8,39 +8,39 @@ import (
 	wirefmt "gswitch/wire"
 )
 
-// Headers of RoCEv2 over IPv4: Ethernet, IP, UDP, BTH and the ICRC behind the
-// payload; an acknowledgement has an AETH and no payload (IBTA A17, 9.7.5).
+// Headers of RoCEv2 over IPv4: Ethernet, IP, UDP, BTH and, after the payload, the ICRC.
+// An acknowledgement has an AETH and no payload (IBTA A17, 9.7.5).
 const (
 	dataHeader = wirefmt.EthernetLen + wirefmt.IPv4Len + wirefmt.UDPLen + wirefmt.BTHLen + wirefmt.ICRCLen
 	ackFrame   = dataHeader + wirefmt.AETHLen
 )
 
-// Derived is what Build takes from the topology where the configuration
-// leaves it open.
+// Derived holds the values that Build derives from the topology where the configuration
+// does not set them.
 type Derived struct {
 	MTU    int // bytes on the wire of a full data frame, without link overhead
-	Header int // of them, what is not payload
+	Header int // the part of MTU that is not payload
 	Ack    int // bytes on the wire of an acknowledgement
 
-	// MaxRTT is the largest round-trip time over all pairs of hosts: the
-	// propagation both ways, a full data frame stored and forwarded at each
-	// hop, and its acknowledgement; from an input to an output queue is a hop, too.
+	// MaxRTT is the largest round-trip time over all pairs of hosts: propagation both
+	// ways, a full data frame stored and forwarded at each hop, and its acknowledgement.
+	// The step from an input to an output queue counts as a hop.
 	MaxRTT frame.Time
-	// MaxBDP is the largest bandwidth-delay product over all pairs in bytes on
-	// the wire: the round trip of propagation at the rate of the slowest link.
+	// MaxBDP is the largest bandwidth-delay product over all pairs, in bytes on the wire:
+	// round-trip propagation times the rate of the slowest link.
 	MaxBDP uint64
 
 	// BaseRTT is T of congestion control: as configured, or MaxRTT.
 	BaseRTT frame.Time
-	// Transport is that of the hosts, with what Recovery asks for. Cap is
-	// MaxBDP in full frames, RTOHigh the round trip of propagation plus the
-	// time to drain the buffer that a port can fill at the slowest host, RTOLow
-	// a third of it rounded to 10 us, N 3 (Mittal et al., SIGCOMM 2018,
-	// sections 3.1, 3.2 and 4.1: 110 frames, 320 and 100 us at 40 Gb/s).
+	// Transport is the configuration of the hosts, with the values that Recovery asks
+	// for. Cap is MaxBDP in full frames. RTOHigh is round-trip propagation plus the time
+	// in which the slowest host link drains the buffer that a port can fill. RTOLow is a
+	// third of RTOHigh rounded to 10 us. N is 3 (Mittal et al., SIGCOMM 2018, sections
+	// 3.1, 3.2 and 4.1: 110 frames, 320 and 100 us at 40 Gb/s).
 	Transport transport.Config
 }
 
-// sizes works out the lengths of frames on the wire.
+// sizes computes the lengths of frames on the wire.
 func (d *Derived) sizes(c *Config) {
 	room := 0
 	if c.INT.Mode != inband.None {
@@ -64,7 +64,7 @@ func (d *Derived) sizes(c *Config) {
 	}
 }
 
-// scan looks at all pairs of hosts.
+// scan examines all pairs of hosts.
 func (d *Derived) scan(w *ways, c *Config) error {
 	data, ack := c.frame(d.MTU), c.frame(d.Ack)
 	return w.pairs(func(hops []hop) {
@@ -100,7 +100,7 @@ func (d *Derived) complete(w *ways, c *Config) {
 	}
 }
 
-// pushOutLimit is what waits at most at a port, 0 without a limit.
+// pushOutLimit returns the most bytes that can wait at a port, 0 if there is no limit.
 func pushOutLimit(c *config.PushOut) uint64 {
 	port, all := uint64(c.Port), 8*uint64(c.Queue)
 	switch {
@@ -113,10 +113,10 @@ func pushOutLimit(c *config.PushOut) uint64 {
 	}
 }
 
-// drain is the longest that the buffer which one egress port can fill takes to
-// leave it: of all ingress ports with a static limit, else the dynamic
-// threshold of a queue in an empty buffer. With input queues it is the queue of the
-// port and those of all ingress ports.
+// drain is the longest time in which the buffer that one egress port can fill drains
+// through it: the static limits of all ingress ports or, without them, the dynamic
+// threshold of a queue in an empty buffer. With input queues it is the queue of the port
+// and those of all ingress ports.
 func (d *Derived) drain(w *ways, c *Config) (t frame.Time) {
 	inputs := c.passage()
 	for i := range w.t.Nodes {

@@ -9,15 +9,15 @@ import (
 	"gswitch/vswitch"
 )
 
-// Detour makes a switch send what is for the hosts of another switch by a
-// neighbour that is not on a shortest path, as after a failure or by mistake.
-// Network.Ideal and BaseRTT do not know of it.
+// Detour makes a switch send frames for the hosts of another switch through a neighbour
+// that is not on a shortest path, as after a failure or a misconfiguration. Network.Ideal
+// and BaseRTT do not take it into account.
 type Detour struct {
 	At, To, Via string
-	From        frame.Time // from when on
+	From        frame.Time // when the detour begins
 }
 
-// detour changes the routes of a node: at once, or when the time has come.
+// detour changes the routes of a node, at once or at the time of the detour.
 func (n *Network) detour(c *vswitch.Config, node int) error {
 	for _, d := range n.cfg.Detours {
 		if d.At != n.Topology.Nodes[node].Name {
@@ -46,7 +46,7 @@ func (n *Network) detour(c *vswitch.Config, node int) error {
 	return nil
 }
 
-// detoured are the routes of a node that a detour changes, as it has them.
+// detoured returns the routes of a node that a detour changes, before the change.
 func (n *Network) detoured(c *vswitch.Config, node int, d Detour) ([]vswitch.Route, error) {
 	to, ok := n.SwitchByName(d.To)
 	if !ok {

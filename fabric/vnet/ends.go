@@ -7,17 +7,17 @@ import (
 	"gswitch/hostnic"
 )
 
-// Ends names a connection to the processes that have its two hosts. All of them
-// make the same network. One that steps none of it dials, and so knows the
-// numbers of the queue pairs: a host numbers them by the order in which they are
-// opened and closed, which the others keep to.
+// Ends identifies a connection to the processes that step its two hosts. All processes
+// build the same network. The process that directs them steps no node; it dials as well
+// and thereby learns the queue pair numbers. A host assigns these in the order in which
+// queue pairs open and close, so all processes must keep to that order.
 type Ends struct {
 	Conn       Conn
 	Generation uint32
 	QPN        [2]uint32 // of the sender and of the receiver
 }
 
-// Ends returns how others name a connection that is open.
+// Ends returns the identification of an open connection for other processes.
 func (n *Network) Ends(c Conn) (Ends, error) {
 	i := int(c) - 1
 	if i < 0 || i >= len(n.flows.conns) || !n.flows.conns[i].open {
@@ -27,11 +27,11 @@ func (n *Network) Ends(c Conn) (Ends, error) {
 	return Ends{c, k.generation, [2]uint32{k.qpA, k.qpB}}, nil
 }
 
-// maxConns bounds the numbers of connections that come from elsewhere.
+// maxConns bounds the connection numbers that other processes may send.
 const maxConns = 1 << 24
 
-// OpenEnds opens those ends of a connection that are here, of the sender and of
-// the receiver, for Send. Bytes of f does not count.
+// OpenEnds opens the local ends of a connection: here says whether the sender and the
+// receiver are local. Messages are posted with Send; f.Bytes is ignored.
 func (n *Network) OpenEnds(now frame.Time, f *Flow, e Ends, here [2]bool) error {
 	if f.Src == f.Dst || f.Src < 0 || f.Dst < 0 || f.Src >= len(n.Hosts) || f.Dst >= len(n.Hosts) || e.Conn == 0 || e.Conn > maxConns {
 		return fmt.Errorf("virtual network %s: there is no connection %d from host %d to host %d of %d", n.Topology.Name, e.Conn, f.Src, f.Dst, len(n.Hosts))
@@ -71,7 +71,7 @@ func (n *Network) OpenEnds(now frame.Time, f *Flow, e Ends, here [2]bool) error 
 	return nil
 }
 
-// CloseEnds closes what OpenEnds opened.
+// CloseEnds closes the ends that OpenEnds opened.
 func (n *Network) CloseEnds(now frame.Time, at Conn, here [2]bool) error {
 	fl := &n.flows
 	i := int(at) - 1

@@ -11,26 +11,26 @@ import (
 	"gswitch/vswitch"
 )
 
-// Feature turns on a registered feature of switches at egress queues of every
-// port.
+// Feature enables a registered feature of switches at egress queues of every port.
 type Feature struct {
 	Name   string
 	Queues uint8 // bitmap
-	// BothEnds keeps it from ports to hosts: they do not have it, and the neighbour must.
+	// BothEnds leaves out ports to hosts, since the feature needs a neighbour that has it
+	// too and hosts do not.
 	BothEnds bool
-	// Options returns vswitch.PortConfig.Options of the feature for a port whose
-	// link has a rate in bit/s.
+	// Options returns the feature's entry of vswitch.PortConfig.Options for a port whose
+	// link has the given rate in bit/s.
 	Options func(queues uint8, rate uint64) (any, error)
 }
 
-// Whole turns on a registered feature of switches as a whole.
+// Whole enables a registered feature of a switch as a whole.
 type Whole struct {
 	Name    string
 	Options func(cfg *vswitch.Config) (any, error)
 }
 
-// stages returns the last stage to which flow control slows neighbours, 0 where it
-// pauses them: what switches have decides it for hosts, too.
+// stages returns the last stage to which flow control slows neighbours, 0 if it pauses
+// them. The switches' features determine it for hosts as well.
 func (c *Config) stages() uint8 {
 	var flow pfc.Config
 	for _, w := range c.Wholes {
@@ -38,7 +38,7 @@ func (c *Config) stages() uint8 {
 		d.PFC = config.PFC{Classes: []int{0}, Log: new(int)}
 		cfg := d.VSwitch(nil)
 		if f := vswitch.Find(w.Name); f != nil && f.FlowControl != nil {
-			if v, err := w.Options(cfg); err == nil { // else switches refuse it
+			if v, err := w.Options(cfg); err == nil { // otherwise the switches reject it
 				cfg.Options = cfg.Options.With(w.Name, v)
 				f.FlowControl(cfg, &flow)
 			}
@@ -47,12 +47,11 @@ func (c *Config) stages() uint8 {
 	return flow.Stages
 }
 
-// passage returns what switches have in place of their shared buffer, nil where they
-// have that.
+// passage returns what replaces the shared buffer of switches, nil if nothing does.
 func (c *Config) passage() vswitch.Passage {
 	for _, w := range c.Wholes {
 		if f := vswitch.Find(w.Name); f != nil && f.InputQueued {
-			if v, err := w.Options(new(vswitch.Config)); err == nil { // else switches refuse it
+			if v, err := w.Options(new(vswitch.Config)); err == nil { // otherwise the switches reject it
 				return v.(vswitch.Passage)
 			}
 		}
@@ -60,8 +59,8 @@ func (c *Config) passage() vswitch.Passage {
 	return nil
 }
 
-// FeatureError is what stands against the options of a feature in a switch, with
-// their key where it is about one.
+// FeatureError reports invalid options of a switch's feature, with the key of the option
+// if the error is about one.
 type FeatureError struct {
 	Switch, Feature, Key string
 	Err                  error
@@ -71,7 +70,7 @@ func (e *FeatureError) Error() string { return fmt.Sprintf("switch %s: %v", e.Sw
 
 func (e *FeatureError) Unwrap() error { return e.Err }
 
-// wholes gives a switch what it has of those features as a whole that are wanted.
+// wholes configures those features of a switch as a whole that wanted selects.
 func (n *Network) wholes(c *vswitch.Config, wanted func(*vswitch.Feature) bool) error {
 	for _, w := range n.cfg.Wholes {
 		if f := vswitch.Find(w.Name); f == nil || !wanted(f) {
@@ -90,8 +89,8 @@ func (n *Network) wholes(c *vswitch.Config, wanted func(*vswitch.Feature) bool) 
 	return nil
 }
 
-// options are those of a port whose link has a rate, with a host or a switch at
-// its other end.
+// options returns the options of a port with a link of the given rate and a host or a
+// switch at its other end.
 func (c *Config) options(rate uint64, host bool) (o vswitch.Options, err error) {
 	for i := range c.Features {
 		f := &c.Features[i]
@@ -107,8 +106,8 @@ func (c *Config) options(rate uint64, host bool) (o vswitch.Options, err error) 
 	return o, nil
 }
 
-// Counted sums up what features counted, at all ports of all switches and in
-// all hosts, by feature.Counter.Keys; of a gauge it is the largest.
+// Counted sums the counters of features over all ports of all switches and over all
+// hosts, by feature.Counter.Keys. Of gauges it takes the largest value.
 func (n *Network) Counted() map[string]float64 {
 	sum := map[string]float64{}
 	for _, sw := range n.Switches {
@@ -124,7 +123,7 @@ func (n *Network) Counted() map[string]float64 {
 	return sum
 }
 
-// AddCounted adds what another part of the network counted.
+// AddCounted adds the counters of another part of the network to sum.
 func AddCounted(sum, o map[string]float64) {
 	add := func(counters []feature.Counter) {
 		for i := range counters {

@@ -10,29 +10,29 @@ import (
 
 // Flow is a transfer of bytes from one host to another.
 type Flow struct {
-	ID       uint64 // the caller's
-	Group    int    // the caller's, such as the entry of a workload
+	ID       uint64 // chosen by the caller
+	Group    int    // chosen by the caller, such as the entry of a workload
 	Src, Dst int    // hosts
-	Bytes    uint64 // payload
+	Bytes    uint64 // of payload
 
-	// What follows overrides Config.Host where it is not zero.
+	// The fields below override Config.Host if they are not zero.
 	Class     ClassChoice
-	Transport *transport.Config // kept by the queue pairs: it must not change
-	// LowClasses are those of the levels of Transport.Recursive; they override
-	// those of the hosts with it.
+	Transport *transport.Config // queue pairs keep the pointer: the value must not change
+	// LowClasses are the classes of the levels of Transport.Recursive. They override
+	// those of the host if Transport is set.
 	LowClasses []uint8
 	CC         Algorithm
 	NoECN      bool // see hostnic.QPConfig
-	// TCP makes it a byte stream over TCP; of the above only Class counts then.
+	// TCP makes the flow a TCP byte stream. Of the fields above only Class then applies.
 	TCP *TCP
 
-	// SrcPort and AckPort are the UDP source ports of data and of what comes
-	// back: by them, switches choose among equal paths. 0 = spread.
+	// SrcPort and AckPort are the UDP source ports of data and of acknowledgements.
+	// Switches choose among equal paths by them. 0 = spread.
 	SrcPort, AckPort uint16
 }
 
-// Done reports the end of a message of a flow or connection. Times are those of
-// the engine, whatever the clocks of the two hosts say.
+// Done reports the end of a message of a flow or connection. Times are the engine's, not
+// those of the hosts' clocks.
 type Done struct {
 	Flow Flow // as it was started; Bytes and ID are those of the message
 	Conn Conn // the connection, 0 for a flow
@@ -41,57 +41,57 @@ type Done struct {
 	SenderEnd   frame.Time // arrival of the last acknowledgement
 	ReceiverEnd frame.Time // arrival of the last byte
 	Retransmits uint32     // frames sent again
-	Timeouts    uint32     // of the sender meanwhile
+	Timeouts    uint32     // of the sender during the message
 }
 
-// FCT is the completion time as the receiver sees it.
+// FCT returns the flow completion time at the receiver.
 func (d *Done) FCT() frame.Time { return d.ReceiverEnd - d.Start }
 
-// Conn names a connection that stays open for several messages; 0 names none.
+// Conn identifies a connection that stays open for several messages; 0 is none.
 type Conn uint32
 
 // conn is a pair of queue pairs.
 type conn struct {
 	flow       Flow
-	qpA, qpB   uint32 // with TCP the ends of the stacks
+	qpA, qpB   uint32 // with TCP: the ends in the stacks
 	generation uint32
 	posted     uint64 // bytes of all messages
 	single     bool   // closes itself after its only message
 	port       uint16 // of TCP: the sender's
 	open       bool
-	began      frame.Time   // when the only message was posted
-	ended      frame.Time   // end of the only message at the receiver
-	starts     []frame.Time // of a connection: when messages were posted that have not ended, from first on
+	began      frame.Time   // when the message of a single was posted
+	ended      frame.Time   // end of that message at the receiver
+	starts     []frame.Time // of a connection: when unfinished messages were posted, from first on
 	first      int
-	arrivals   []frame.Time // of a connection: ends at the receiver that the sender does not know of
+	arrivals   []frame.Time // of a connection: ends at the receiver that the sender has not heard of yet
 }
 
 // flows keeps the connections of a network.
 type flows struct {
 	conns []conn
 	free  []uint32
-	peer  []map[uint32]uint32 // by host: the connection of each queue pair
-	// streams is the same for the ends of TCP, where there are any.
+	peer  []map[uint32]uint32 // by host: queue pair number to connection
+	// streams is the same for TCP, if any.
 	streams []map[uint32]uint32
 	done    func(now frame.Time, d *Done)
 	there   func(now frame.Time, c Conn)
 	rtt     func(now frame.Time, c Conn, rtt frame.Time)
 	rtts    [64]hostnic.RTTSample
 	buf     [64]hostnic.Completion
-	out     Done // handed to done, so that it need not be allocated
-	each    Open // handed to EachOpen's function
+	out     Done // passed to done, to avoid an allocation
+	each    Open // passed to EachOpen's function
 	command func(now frame.Time, host int, c *Command)
 	count   Counts
 	err     error
 }
 
-// Counts says what became of what was started.
+// Counts counts messages and connections of a network.
 type Counts struct {
 	Started, Finished uint64 // messages
 	Bytes             uint64 // payload of those that finished
 	Retransmits       uint64 // frames sent again for those that finished
 	Open              int    // connections and flows now
-	Failed            uint64 // connections of TCP that were given up
+	Failed            uint64 // TCP connections that were given up
 }
 
 func (f *flows) init(n *Network) {
@@ -101,29 +101,29 @@ func (f *flows) init(n *Network) {
 	}
 }
 
-// OnDone sets the function that is called at the end of each message, in
-// virtual time. d is valid during the call only. The function may start flows.
+// OnDone sets the function that is called at the end of each message, in the engine's
+// time. d is valid only during the call. The function may start flows.
 func (n *Network) OnDone(f func(now frame.Time, d *Done)) { n.flows.done = f }
 
-// OnArrival sets the function that is called when a message of a connection
-// has arrived wholly, in the order in which they were sent and before its
-// sender knows. The function may start flows.
+// OnArrival sets the function that is called when a message of a connection has arrived
+// completely, in the order of sending and before its sender knows. The function may start
+// flows.
 func (n *Network) OnArrival(f func(now frame.Time, c Conn)) { n.flows.there = f }
 
-// OnRTT sets the function that is called with each round-trip time that
-// acknowledgements of a connection or flow give, without the time that the
-// frame or segment itself takes. Only with Config.RTTs.
+// OnRTT sets the function that is called with each round-trip time that an
+// acknowledgement of a connection or flow gives, without the serialisation time of the
+// frame or segment itself. It needs Config.RTTs.
 func (n *Network) OnRTT(f func(now frame.Time, c Conn, rtt frame.Time)) { n.flows.rtt = f }
 
-// Counts returns how many messages were started and finished.
+// Counts returns the counters of messages and connections.
 func (n *Network) Counts() Counts { return n.flows.count }
 
-// Err returns the first error that happened while the network was running
-// itself, such as a queue pair that could not be closed; nil if none did.
+// Err returns the first error that occurred while the network ran, such as a queue pair
+// that could not be closed, or nil.
 func (n *Network) Err() error { return n.flows.err }
 
-// StartFlow opens a pair of queue pairs and posts f.Bytes on it. Both close
-// when the last acknowledgement has arrived; their memory serves later flows.
+// StartFlow opens a pair of queue pairs and posts f.Bytes on it. Both close when the last
+// acknowledgement has arrived, and later flows reuse their memory.
 func (n *Network) StartFlow(now frame.Time, f *Flow) error {
 	c, err := n.dial(now, f)
 	if err != nil {
@@ -133,8 +133,8 @@ func (n *Network) StartFlow(now frame.Time, f *Flow) error {
 	return n.post(now, c, f.Bytes, f.ID)
 }
 
-// Dial opens a connection for messages from f.Src to f.Dst. Bytes of f does
-// not count, ID and Group name the connection.
+// Dial opens a connection for messages from f.Src to f.Dst. f.Bytes is ignored; f.ID and
+// f.Group identify the connection.
 func (n *Network) Dial(now frame.Time, f *Flow) (Conn, error) {
 	c, err := n.dial(now, f)
 	return Conn(c + 1), err
@@ -149,7 +149,7 @@ func (n *Network) Send(now frame.Time, c Conn, bytes, id uint64) error {
 	return n.post(now, i, bytes, id)
 }
 
-// Close closes a connection. Messages that have not ended never do.
+// Close closes a connection. Its unfinished messages never end.
 func (n *Network) Close(now frame.Time, c Conn) error {
 	i := uint32(c) - 1
 	if c == 0 || int(i) >= len(n.flows.conns) || !n.flows.conns[i].open || n.flows.conns[i].single {
@@ -183,7 +183,7 @@ func (n *Network) dial(now frame.Time, f *Flow) (uint32, error) {
 	return i, nil
 }
 
-// hostTime is the own time of a host: all times that it is given go by that.
+// hostTime returns the host's own time. All times passed to the host are in it.
 func (n *Network) hostTime(now frame.Time, host int) frame.Time {
 	return n.Engine.LocalTime(n.engine[n.hostNode[host]], now)
 }
@@ -210,7 +210,7 @@ func (n *Network) dialQPs(now frame.Time, c *conn, f *Flow, i uint32) error {
 	return nil
 }
 
-// pair describes the two queue pairs of connection i.
+// pair returns the configurations of the two queue pairs of connection i.
 func (n *Network) pair(f *Flow, i, generation uint32) (a, b hostnic.QPConfig) {
 	h := &n.cfg.Host
 	class := h.Class
@@ -224,7 +224,7 @@ func (n *Network) pair(f *Flow, i, generation uint32) (a, b hostnic.QPConfig) {
 	if f.CC.New != nil {
 		alg = &f.CC
 	}
-	psn := i*0x9e3779b9 + generation*0x85ebca6b // so that a late frame of the one before is out of range
+	psn := i*0x9e3779b9 + generation*0x85ebca6b // so that a late frame of the previous connection is out of range
 	common := hostnic.QPConfig{Class: class, Transport: *tr, LowClasses: low, Writes: h.Writes, CC: alg.New, CCName: alg.Name, NoECN: f.NoECN,
 		INT: n.cfg.INT.Mode, INTProfile: n.cfg.INT.Profile, INTRates: n.intRates, InitialPSN: psn >> 8,
 		Segment: h.Segment, SegmentRate: h.SegmentRate, LazyPacing: h.LazyPacing, KeepPlanned: h.KeepPlanned}
@@ -240,9 +240,8 @@ func (n *Network) pair(f *Flow, i, generation uint32) (a, b hostnic.QPConfig) {
 	return a, b
 }
 
-// entropy is a source port from the dynamic range, by which RoCEv2 spreads its
-// queue pairs over equal paths (IBTA A17.9.2): the same for the same flow,
-// whatever else there is.
+// entropy is a source port from the dynamic range, by which RoCEv2 spreads queue pairs
+// over equal paths (IBTA A17.9.2). It depends on nothing but the flow.
 func entropy(seed uint64, f *Flow, direction uint64) uint16 {
 	r := frame.NewRand(seed ^ f.ID<<32 ^ uint64(f.Src)<<17 ^ uint64(f.Dst)<<1 ^ direction)
 	return 0xc000 | uint16(r.Uint64()>>50)
@@ -265,8 +264,8 @@ func (n *Network) post(now frame.Time, i uint32, bytes, id uint64) error {
 	return nil
 }
 
-// begin notes when a message is posted, by the engine's time: that of the host may
-// run faster or slower, and change meanwhile.
+// begin records when a message is posted, in the engine's time: the host's clock may run
+// at another rate, and be set meanwhile.
 func (c *conn) begin(now frame.Time) {
 	if c.single {
 		c.began = now
@@ -275,7 +274,7 @@ func (c *conn) begin(now frame.Time) {
 	c.starts = append(c.starts, now)
 }
 
-// start returns when the message was posted that ends next: they end in order.
+// start returns when the message that ends next was posted: messages end in order.
 func (c *conn) start() frame.Time {
 	if c.single {
 		return c.began
@@ -311,13 +310,13 @@ func (n *Network) close(now frame.Time, i uint32) error {
 	return err
 }
 
-// collect takes what ended at host h.
+// collect processes what has ended at host h.
 func (n *Network) collect(now frame.Time, h int) {
 	fl := &n.flows
 	for {
 		k := n.Hosts[h].TakeCompletions(fl.buf[:])
-		// A callback may start flows and so step hosts, but only the engine
-		// steps them: nothing here is entered twice.
+		// A callback may start flows and thereby change hosts, but only the engine steps
+		// them, so this function is not re-entered.
 		for i := range fl.buf[:k] {
 			e := &fl.buf[i]
 			c, ok := fl.peer[h][e.QPN]
@@ -337,7 +336,7 @@ func (n *Network) collect(now frame.Time, h int) {
 	}
 }
 
-// times takes the round-trip times that host h measured.
+// times processes the round-trip times that host h measured.
 func (n *Network) times(now frame.Time, h int) {
 	fl := &n.flows
 	for {
@@ -353,8 +352,8 @@ func (n *Network) times(now frame.Time, h int) {
 	}
 }
 
-// received notes the end of a message at its receiver, which comes before that
-// at its sender.
+// received records the end of a message at its receiver, which precedes the end at its
+// sender.
 func (n *Network) received(now frame.Time, i uint32) {
 	c := &n.flows.conns[i]
 	if c.single {
@@ -367,7 +366,7 @@ func (n *Network) received(now frame.Time, i uint32) {
 	}
 }
 
-// finished notes that a message was acknowledged.
+// finished records that a message was acknowledged.
 func (n *Network) finished(now frame.Time, i uint32, v Done, bytes, id uint64) {
 	fl := &n.flows
 	c := &fl.conns[i]

@@ -8,12 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hugePages asks the kernel to hold the memory of the process in pages of 2 MB
-// from now on. A network of hundreds of nodes walks through tens of megabytes
-// in no order, so that most steps miss the TLB, and small pages lie in the
-// last cache as chance has it. It is a request: where the kernel does not know
-// it (MADV_COLLAPSE is of Linux 6.1) or has no such pages, all goes on as
-// before.
+// hugePages asks the kernel to back the memory of the process with 2 MB pages. A network
+// of hundreds of nodes accesses tens of megabytes at random, so most accesses miss the
+// TLB, and the placement of small pages in the last-level cache is a matter of chance. It
+// is only a request: it has no effect if the kernel does not support it (MADV_COLLAPSE
+// needs Linux 6.1) or has no such pages.
 func hugePages() {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
@@ -25,7 +24,7 @@ func hugePages() {
 			continue
 		}
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_HUGEPAGE)
-		for ; from < to; from += hugePage { // one by one: the first that is empty would end it
+		for ; from < to; from += hugePage { // one by one, since the call ends at the first empty page
 			_, _, _ = unix.Syscall(unix.SYS_MADVISE, from, hugePage, unix.MADV_COLLAPSE)
 		}
 	}
@@ -33,8 +32,8 @@ func hugePages() {
 
 const hugePage = 2 << 20
 
-// anonymous returns the whole huge pages of a line of /proc/self/maps, if it
-// is about memory that belongs to no file and is no thread's stack (proc(5)).
+// anonymous parses a line of /proc/self/maps (proc(5)) and returns the whole huge pages
+// within it, if the memory belongs to no file and is no thread's stack.
 func anonymous(line string) (from, to uintptr, ok bool) {
 	var perm, offset, device, inode, name string
 	n, _ := fmt.Sscanf(line, "%x-%x %s %s %s %s %s", &from, &to, &perm, &offset, &device, &inode, &name)

@@ -9,16 +9,16 @@ import (
 	"gswitch/vswitch"
 )
 
-// Ideal returns how long a message takes alone in the network, from its start
-// to the arrival of its last byte: propagation, store and forward of the first
-// frame at every hop and behind every input queue, then frames at the speed of the
-// slowest, headers included. It is exact where the host sends at line rate.
+// Ideal returns how long a message takes alone in the network, from its start to the
+// arrival of its last byte: propagation, store and forward of the first frame at every
+// hop and after every input queue, then the other frames at the rate of the slowest hop,
+// headers included. It is exact if the host sends at line rate.
 func (n *Network) Ideal(src, dst int, bytes uint64) frame.Time {
 	hops := n.way(src, dst)
 	return nanoseconds(n.data(hops, bytes))
 }
 
-// IdealAcked is Ideal plus the way of the last acknowledgement back to the
+// IdealAcked is Ideal plus the time in which the last acknowledgement returns to the
 // sender.
 func (n *Network) IdealAcked(src, dst int, bytes uint64) frame.Time {
 	ack := n.cfg.frame(n.Derived.Ack)
@@ -33,25 +33,24 @@ func (n *Network) data(hops []hop, bytes uint64) int64 {
 	}
 	rest := bytes - full*payload
 	if n.cfg.Sizes.Data == 0 {
-		rest = (rest + 3) &^ 3 // RDMA pads to whole words (IBTA 9.2.2)
+		rest = (rest + 3) &^ 3 // RDMA pads to words of 4 bytes (IBTA 9.2.2)
 	}
 	return n.ways.alone(hops, full, n.cfg.frame(n.Derived.Header+int(payload)), n.cfg.frame(n.Derived.Header+int(rest)))
 }
 
-// way is a shortest way, the one by the first ports where there are several.
+// way returns a shortest path; if there are several, the one through the lowest ports.
 func (n *Network) way(src, dst int) []hop {
 	hops, err := n.ways.walk(nil, src, dst, first)
 	if err != nil {
-		panic(err) // Build walked between all switches
+		panic(err) // cannot happen: Build walked all pairs of switches
 	}
 	return hops
 }
 
-// IdealNS3 is the completion time alone in the network by the formula of
-// HPCC's simulator: the round trip of propagation, the payload of one frame
-// serialised at every hop, and the whole message with header bytes a frame at
-// the rate of the slowest link, each truncated to whole nanoseconds. It counts
-// neither telemetry nor the acknowledgement's bytes.
+// IdealNS3 returns the ideal completion time by the formula of HPCC's simulator:
+// round-trip propagation, the payload of one frame serialised at every hop, and the whole
+// message, with header bytes per frame, at the rate of the slowest link, each truncated
+// to whole nanoseconds. It counts neither telemetry nor the bytes of the acknowledgement.
 func (n *Network) IdealNS3(src, dst int, bytes uint64, header int) frame.Time {
 	hops := n.way(src, dst)
 	payload := uint64(n.cfg.payload())
@@ -59,9 +58,9 @@ func (n *Network) IdealNS3(src, dst int, bytes uint64, header int) frame.Time {
 	return n.ways.rttNS3(hops, payload) + frame.Time(total*8e9/n.ways.bottleneck(hops))
 }
 
-// MaxRTTNS3 is the largest round-trip time over all pairs of hosts as HPCC's
-// simulator computes it: propagation both ways and the payload of one frame
-// serialised at every hop of one way.
+// MaxRTTNS3 returns the largest round-trip time over all pairs of hosts as HPCC's
+// simulator computes it: propagation both ways and the payload of one frame serialised at
+// every hop of one way.
 func MaxRTTNS3(t *fabric.Topology, payload int) (rtt frame.Time, err error) {
 	w := newWays(t)
 	err = w.pairs(func(hops []hop) { rtt = max(rtt, w.rttNS3(hops, uint64(payload))) })
@@ -78,14 +77,14 @@ func (w *ways) rttNS3(hops []hop, payload uint64) frame.Time {
 
 // Port is a port of a switch.
 type Port struct {
-	Switch int // among the switches
+	Switch int // index among the switches
 	Port   int
 }
 
-// Route returns the egress ports of the switches that data of a flow from host
-// src to host dst passes, in order, where its UDP source port is srcPort:
-// what the switches' hashes decide, all links being up. Acknowledgements are
-// RoCEv2 without telemetry: ack says that it is about them.
+// Route returns, in order, the egress ports of the switches that data from host src to
+// host dst passes if its UDP source port is srcPort and all links are up. The switches'
+// hashes decide it. ack asks for the path of acknowledgements, which are RoCEv2 without
+// telemetry.
 func (n *Network) Route(src, dst int, srcPort uint16, ack bool) ([]Port, error) {
 	dstPort := n.cfg.INT.Mode.Port()
 	if ack {

@@ -7,12 +7,12 @@ import (
 	"gswitch/vswitch"
 )
 
-// HostName and SwitchName return names of the topology.
+// HostName and SwitchName return the name in the topology.
 func (n *Network) HostName(h int) string   { return n.Topology.Nodes[n.hostNode[h]].Name }
 func (n *Network) SwitchName(s int) string { return n.Topology.Nodes[n.swNode[s]].Name }
 
-// HostByName and SwitchByName return the index of a node, false if there is
-// none.
+// HostByName and SwitchByName return the index of a node, and false if there is none of
+// that name.
 func (n *Network) HostByName(name string) (int, bool) {
 	i, ok := n.Topology.Lookup(name)
 	if !ok || n.hostOf[i] < 0 {
@@ -29,17 +29,17 @@ func (n *Network) SwitchByName(name string) (int, bool) {
 	return n.swOf[i], true
 }
 
-// Payload is that of a full packet of queue pairs, in bytes.
+// Payload returns the payload of a full packet of queue pairs in bytes.
 func (n *Network) Payload() int { return n.cfg.payload() }
 
-// Congestion names the congestion control of flows that ask for no other.
+// Congestion returns the name of the default congestion control of flows.
 func (n *Network) Congestion() string { return n.cfg.Host.CC.Name }
 
 // Ports returns the number of ports of a switch.
 func (n *Network) Ports(s int) int { return len(n.Topology.Nodes[n.swNode[s]].Links) }
 
-// PortOf returns the egress port of a switch towards a neighbouring node,
-// false if they are not neighbours.
+// PortOf returns the egress port of a switch towards a neighbour, and false if the nodes
+// are not neighbours.
 func (n *Network) PortOf(s int, neighbour string) (int, bool) {
 	for p := range n.Topology.Nodes[n.swNode[s]].Links {
 		if n.Topology.Nodes[n.Topology.Peer(n.swNode[s], p).Node].Name == neighbour {
@@ -49,23 +49,23 @@ func (n *Network) PortOf(s int, neighbour string) (int, bool) {
 	return 0, false
 }
 
-// Link returns the engine's number of a link of the topology, for faults.
+// Link returns the engine's identifier of link l of the topology, for faults.
 func (n *Network) Link(l int) sim.LinkID { return n.links[l] }
 
 // EngineNode returns the engine's number of a node of the topology.
 func (n *Network) EngineNode(node int) int { return n.engine[node] }
 
-// Rate returns the rate of a switch's port.
+// Rate returns the rate of a switch's port in bit/s.
 func (n *Network) Rate(p Port) uint64 {
 	return n.Topology.Links[n.Topology.Nodes[n.swNode[p.Switch]].Links[p.Port]].Rate
 }
 
-// Pauses says how often and how long neighbours were paused.
+// Pauses counts pauses that were requested from neighbours.
 type Pauses struct {
 	Requests uint64     // times that a class of a port was paused
-	XOFF     uint64     // asks to pause, renewals included
-	XON      uint64     // asks to go on
-	Time     frame.Time // of all classes and ports together
+	XOFF     uint64     // requests to pause, renewals included
+	XON      uint64     // requests to resume
+	Time     frame.Time // time paused, summed over classes and ports
 }
 
 func (p *Pauses) add(o Pauses) {
@@ -75,7 +75,7 @@ func (p *Pauses) add(o Pauses) {
 	p.Time += o.Time
 }
 
-// PortPauses returns what a switch asked of the neighbour at a port.
+// PortPauses returns the pauses that a switch requested from the neighbour at a port.
 func (n *Network) PortPauses(now frame.Time, at Port) (p Pauses) {
 	f := n.Switches[at.Switch].Nodes[0].PFC(uint16(at.Port))
 	if f == nil {
@@ -88,7 +88,7 @@ func (n *Network) PortPauses(now frame.Time, at Port) (p Pauses) {
 	return p
 }
 
-// Pauses returns what all switches asked of their neighbours.
+// Pauses returns the pauses that all switches requested from their neighbours.
 func (n *Network) Pauses(now frame.Time) (p Pauses) {
 	for s := range n.Switches {
 		for port := range n.Ports(s) {
@@ -101,8 +101,8 @@ func (n *Network) Pauses(now frame.Time) (p Pauses) {
 // AcceptsLoss reports whether lossless classes may have too little headroom.
 func (n *Network) AcceptsLoss() bool { return n.cfg.Buffer.AllowLoss }
 
-// Drops returns the frames that were lost in all nodes, by reason; what merely
-// was consumed or had no receiver is left out.
+// Drops returns the frames that all nodes lost, by reason. Frames that were consumed or
+// had no receiver are not counted.
 func (n *Network) Drops() (by [frame.NumReasons]uint64) {
 	for i, sw := range n.Switches {
 		node := sw.Nodes[0]
@@ -131,7 +131,7 @@ func plus(a, b *[frame.NumReasons]uint64) {
 	}
 }
 
-// Lost is the sum of Drops.
+// Lost returns the sum of Drops.
 func (n *Network) Lost() (sum uint64) {
 	for _, v := range n.Drops() {
 		sum += v
@@ -139,7 +139,7 @@ func (n *Network) Lost() (sum uint64) {
 	return sum
 }
 
-// Late returns the frames that reached a host after their connection was
+// Late returns the number of frames that reached a host after their connection had been
 // closed.
 func (n *Network) Late() (sum uint64) {
 	for _, h := range n.Hosts {
@@ -148,8 +148,8 @@ func (n *Network) Late() (sum uint64) {
 	return sum
 }
 
-// Sender returns the NIC and queue pair that send a connection's data, false
-// once it is closed, and for one of TCP (Stream).
+// Sender returns the NIC and queue pair that send a connection's data. ok is false once
+// it is closed, and for TCP (see Stream).
 func (n *Network) Sender(c Conn) (nic *hostnic.NIC, qpn uint32, ok bool) {
 	i := int(c) - 1
 	if i < 0 || i >= len(n.flows.conns) || !n.flows.conns[i].open || n.flows.conns[i].flow.TCP != nil {
@@ -159,7 +159,7 @@ func (n *Network) Sender(c Conn) (nic *hostnic.NIC, qpn uint32, ok bool) {
 	return n.Hosts[f.flow.Src], f.qpA, true
 }
 
-// Neighbour returns the name of the node behind a port of a switch.
+// Neighbour returns the name of the node at the other end of a switch port's link.
 func (n *Network) Neighbour(p Port) string {
 	return n.Topology.Nodes[n.Topology.Peer(n.swNode[p.Switch], p.Port).Node].Name
 }

@@ -5,11 +5,12 @@ import (
 	"gswitch/hostnic"
 )
 
-// listener is a host that looks at what it is sent before its NIC does.
+// listener is a host that examines incoming frames before its NIC does.
 type listener struct {
 	*hostnic.NIC
 	pool *frame.Pool
-	// takes is shown the bytes of a frame, and says whether it is not the NIC's.
+	// takes is called with the bytes of a frame and reports whether the frame is not for
+	// the NIC.
 	takes func(now frame.Time, b []byte) bool
 }
 
@@ -26,7 +27,7 @@ func (l *listener) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	l.NIC.Receive(now, port, keep)
 }
 
-// stepped is what the engine steps of a host.
+// stepped returns what the engine steps for a host.
 func (n *Network) stepped(nic *hostnic.NIC, node int) frame.Stepper {
 	if takes := n.cfg.Listen[n.Topology.Nodes[node].Name]; takes != nil {
 		return &listener{nic, n.Engine.Pool(node), takes}
@@ -34,7 +35,7 @@ func (n *Network) stepped(nic *hostnic.NIC, node int) frame.Stepper {
 	return nic
 }
 
-// wrapped is what the engine steps of a node.
+// wrapped returns what the engine steps for a node.
 func (n *Network) wrapped(node int, s frame.Stepper) frame.Stepper {
 	if n.cfg.Wrap != nil {
 		return n.cfg.Wrap(n, node, s)

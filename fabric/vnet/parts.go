@@ -11,13 +11,12 @@ import (
 	"gswitch/sim"
 )
 
-// A network in virtual time is divided into parts, each stepped by a core (package
-// sim). Whatever the division, what happens is the same to the bit; a good one has
-// parts with as much to do as each other, and hosts beside the switch that they
-// are at.
+// A network in virtual time is divided into parts, each stepped by its own core (package
+// sim). The division never changes the result. In a good division all parts have the same
+// amount of work, and hosts are in the part of their switch.
 
-// OneCore says why a network as cfg describes it has one part in virtual time,
-// however many cores there are; "" if it may have more.
+// OneCore returns why the network of cfg has a single part in virtual time, however many
+// cores there are, or "" if it may have several.
 func (c *Config) OneCore() string {
 	switch {
 	case c.Streams.On:
@@ -39,16 +38,16 @@ func (c *Config) OneCore() string {
 	return ""
 }
 
-// hostsEach is how many hosts a part has at least.
+// hostsEach is the least number of hosts in a part.
 const hostsEach = 16
 
-// divide returns the part of each node: as many parts as there are cores, if the
-// network is worth it.
+// divide returns the part of each node: as many parts as cores, if the network is large
+// enough.
 func (n *Network) divide() []int {
 	t := n.Topology
 	part := make([]int, len(t.Nodes))
 	cores := min(n.cfg.Cores, len(t.Switches()))
-	if n.cfg.Part == nil { // a smaller part has less to do in a window than it takes to begin one
+	if n.cfg.Part == nil { // in a smaller part, the work of a window costs less than starting it
 		cores = min(cores, len(n.hostNode)/hostsEach)
 	}
 	if cores <= 1 || n.cfg.OneCore() != "" {
@@ -64,9 +63,9 @@ func (n *Network) divide() []int {
 	return part
 }
 
-// balance divides a topology: the switches with hosts in their order, which is that
-// of pods, in shares of equal work; those above them each to the part that has the
-// least, of those of its neighbours if that is as good.
+// balance divides a topology. Switches with hosts are split, in their order, which is by
+// pod, into shares of equal work. Each switch above them goes to the part with the least
+// work, preferring its neighbours' parts.
 func balance(t *fabric.Topology, part []int, parts int) {
 	work := make([]uint64, len(t.Nodes)) // of a switch with its hosts, by the rates of their links
 	var edge, above []int
@@ -78,7 +77,7 @@ func balance(t *fabric.Topology, part []int, parts int) {
 			work[s] += rate
 			if o := other(t, l, s); t.Nodes[o].Kind == fabric.Host {
 				hosts = true
-				work[s] += 2 * rate // it sends and receives, and knows more than a switch
+				work[s] += 2 * rate // a port sends and receives, and a NIC does more per frame than a switch
 			}
 		}
 		total += work[s]
@@ -116,7 +115,7 @@ func balance(t *fabric.Topology, part []int, parts int) {
 		}
 		best := 0
 		for p := range parts {
-			// What a part has too much of weighs as much as links that are cut.
+			// Excess work of a part weighs as much as links that are cut.
 			if cost(have[p], links[p]) < cost(have[best], links[best]) {
 				best = p
 			}
@@ -137,7 +136,7 @@ func other(t *fabric.Topology, link, node int) int {
 	return l.A.Node
 }
 
-// virtual is sim.Engine. One thread at a time calls what is not a node's.
+// virtual is sim.Engine. Callbacks that belong to no node run on one thread at a time.
 type virtual struct {
 	*sim.Engine
 	part []int // of each node of the topology
@@ -163,7 +162,7 @@ func (v virtual) EveryOn(_ int, first, period frame.Time, fn func(now frame.Time
 
 func (v virtual) AddNode(node int, n frame.Stepper, after func(now frame.Time)) int {
 	i := v.Engine.AddNode(n, after)
-	f, _ := n.(sim.Foresight) // hosts; switches have no function
+	f, _ := n.(sim.Foresight) // hosts only: switches have no such function
 	v.Assign(i, v.part[node], f)
 	return i
 }

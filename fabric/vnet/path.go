@@ -10,10 +10,10 @@ import (
 	"gswitch/vswitch"
 )
 
-// hop is one link of a way.
+// hop is one link of a path.
 type hop struct {
 	link int
-	from int // node that sends
+	from int // sending node
 	port int // its port
 }
 
@@ -21,10 +21,10 @@ type hop struct {
 type ways struct {
 	t       *fabric.Topology
 	hosts   []int
-	dist    [][]int    // by node that is the switch of a host: hops from every node to it
-	near    [][][]int  // by the same, then by node: the ports that lead nearer to it; nil until asked for
-	cross   []uint64   // by node: bit/s from its input to its output queues, 0 where it has no such; nil if none has
-	delayed frame.Time // from a frame's arrival at an input queue until it can leave it
+	dist    [][]int    // by switch that has hosts: hops to it from every node
+	near    [][][]int  // likewise, then by node: the ports that lead nearer to it; nil until needed
+	cross   []uint64   // by node: bit/s from its input to its output queues, 0 if it has none; nil if no node has
+	delayed frame.Time // from a frame's arrival at an input queue until it may leave it
 }
 
 func newWays(t *fabric.Topology) *ways {
@@ -37,7 +37,7 @@ func newWays(t *fabric.Topology) *ways {
 	return w
 }
 
-// pass has frames wait at inputs of the switches.
+// pass makes frames wait at inputs of the switches.
 func (w *ways) pass(c vswitch.Passage) {
 	w.cross, w.delayed = make([]uint64, len(w.t.Nodes)), c.Wait()
 	for _, i := range w.t.Switches() {
@@ -49,11 +49,10 @@ func (w *ways) pass(c vswitch.Passage) {
 	}
 }
 
-// chooser picks one of the ports of a node that lead nearer to the
-// destination.
+// chooser picks one of the ports of a node that lead nearer to the destination.
 type chooser func(node int, ports []int) (int, error)
 
-// first is the chooser of a way where none is better than the others.
+// first chooses the first port.
 func first(_ int, ports []int) (int, error) { return ports[0], nil }
 
 // nearer returns the ports of switch n that lead nearer to the switch dst.
@@ -96,9 +95,8 @@ func (w *ways) walk(hops []hop, src, dst int, choose chooser) ([]hop, error) {
 	return append(hops, hop{t.Nodes[to].Links[0], last.Node, last.Port}), nil
 }
 
-// pairs calls f with a way for every pair of hosts that differ in what their
-// ways can be. Hosts of one switch with equal links do not, so two of them
-// stand for all.
+// pairs calls f with a path for every pair of hosts whose paths can differ. Hosts of one
+// switch with equal links have equal paths, so two of them represent all.
 func (w *ways) pairs(f func(hops []hop)) error {
 	type class struct {
 		node  int
@@ -130,13 +128,13 @@ func (w *ways) pairs(f func(hops []hop)) error {
 	return nil
 }
 
-// wire is a frame as links see it: its bytes and the rounding of their time.
+// wire is a frame as links see it: its bytes and how their time is rounded.
 type wire struct {
 	bytes   uint64 // with the link's overhead
 	wholeNs bool
 }
 
-// span is how long the frame takes on link l in picoseconds.
+// span returns how long the frame takes on link l in picoseconds.
 func (f wire) span(l *fabric.Link) int64 {
 	if l.Rate == 0 {
 		return 0
@@ -144,22 +142,22 @@ func (f wire) span(l *fabric.Link) int64 {
 	if f.wholeNs {
 		return int64(f.bytes*8e9/l.Rate) * 1000
 	}
-	// In two steps, for what exceeds 64 bits: the remainder is below a rate of
-	// at most 2^40 bit/s, times 1000 below 2^50.
+	// In two steps, to stay within 64 bits: the remainder is less than a rate of at most
+	// 2^40 bit/s, and 1000 times that is less than 2^50.
 	ns, rem := f.bytes*8e9/l.Rate, f.bytes*8e9%l.Rate
 	return int64(ns)*1000 + int64(rem*1000/l.Rate)
 }
 
-// crossing is how long the frame takes from queue to queue in picoseconds.
+// crossing returns how long the frame takes from input to output queue in picoseconds.
 func (f wire) crossing(rate uint64) int64 { return max(1, int64(f.bytes*8e9/rate)) * 1000 }
 
-// alone returns the picoseconds from the start of n frames of the size full
-// and a last one, at the source of an empty way, to the arrival of the last
-// byte: every hop stores a frame before it forwards it, and frames follow each
-// other at the speed of the slowest hop. From an input to an output queue is a hop in this sense.
+// alone returns the picoseconds from the start of n frames of size full and one of size
+// last, at the source of an empty path, until the last byte arrives: every hop stores a
+// frame before it forwards it, and frames follow each other at the rate of the slowest
+// hop. The step from an input to an output queue is a hop in this sense.
 func (w *ways) alone(hops []hop, n uint64, full, last wire) int64 {
-	var first, slowest int64 // when the first of the full frames has passed a hop; the slowest so far
-	var end int64            // when the last frame has
+	var first, slowest int64 // when the first full frame has passed a hop; the largest time of a frame at a hop so far
+	var end int64            // when the last frame has passed it
 	pass := func(delay, span, ends int64) {
 		end += delay
 		first += delay
@@ -183,8 +181,8 @@ func (w *ways) alone(hops []hop, n uint64, full, last wire) int64 {
 	return end + int64(w.t.Links[hops[len(hops)-1].link].Delay)*1000
 }
 
-// delay is the propagation along a way, and how long frames wait at inputs in any
-// case.
+// delay returns the propagation along a path plus the least time that frames wait at
+// inputs.
 func (w *ways) delay(hops []hop) (d frame.Time) {
 	for _, h := range hops {
 		d += frame.Time(w.t.Links[h.link].Delay)
@@ -195,7 +193,7 @@ func (w *ways) delay(hops []hop) (d frame.Time) {
 	return d
 }
 
-// bottleneck is the least rate along a way, 0 where no link has one.
+// bottleneck returns the lowest rate along a path in bit/s, 0 if no link has one.
 func (w *ways) bottleneck(hops []hop) (rate uint64) {
 	for _, h := range hops {
 		if r := w.t.Links[h.link].Rate; r != 0 && (rate == 0 || r < rate) {

@@ -8,9 +8,9 @@ import (
 	"gswitch/vswitch"
 )
 
-// pathsConfig is how switches choose among shortest paths. By link capacity
-// means that of whole paths here, where the network is known: weights says how
-// much each next hop is worth, and by those flows are hashed.
+// pathsConfig configures how switches choose among shortest paths. Choice by link
+// capacity takes the capacity of whole paths here, since the network is known: weights
+// gives each next hop its weight, and flows are hashed by the weights.
 func (n *Network) pathsConfig() vswitch.PathsConfig {
 	c := n.cfg.Paths
 	if c.Choose == pipeline.ChooseWeighted {
@@ -19,8 +19,8 @@ func (n *Network) pathsConfig() vswitch.PathsConfig {
 	return c
 }
 
-// weights returns, for a node and a prefix, the weight of each port: what fits
-// through it on shortest paths, in Mb/s. nil: all weigh the same.
+// weights returns, for a node and a prefix, the weight of each port: the capacity through
+// it on shortest paths, in Mb/s. nil: all weights are equal.
 func (n *Network) weights(node int, prefix netip.Prefix) func(port int) uint32 {
 	if n.cfg.Paths.Choose != pipeline.ChooseWeighted {
 		return nil
@@ -41,20 +41,20 @@ func (n *Network) weights(node int, prefix netip.Prefix) func(port int) uint32 {
 	return func(port int) uint32 { return uint32(min(max(w.by(node, port)/1e6, 1), 1<<32-1)) }
 }
 
-// capacities are what fits from each switch to one destination over shortest
-// paths, in bit/s, each link counted where it is narrow.
+// capacities holds the capacity from each switch to one destination over shortest paths,
+// in bit/s, each path limited by its narrowest link.
 type capacities struct {
 	t    *fabric.Topology
 	dist []int
-	of   []uint64 // 0: not known yet
+	of   []uint64 // 0: not yet computed
 }
 
-// by is what fits through one port of a node.
+// by returns the capacity through one port of a node.
 func (c *capacities) by(node, port int) uint64 {
 	l := &c.t.Links[c.t.Nodes[node].Links[port]]
 	rate := l.Rate
 	if rate == 0 {
-		rate = ^uint64(0) >> 16 // unlimited: more than any link, less than a sum can hold
+		rate = ^uint64(0) >> 16 // unlimited: more than any link, yet small enough to be summed
 	}
 	far := c.t.Peer(node, port).Node
 	if c.dist[far] == 0 {
@@ -70,7 +70,7 @@ func (c *capacities) by(node, port int) uint64 {
 	return min(rate, c.of[far])
 }
 
-// PathCounts sums up how all switches chose, and says how they were to.
+// PathCounts returns the sum of how all switches chose, and their configuration.
 func (n *Network) PathCounts() (c vswitch.PathCounts, by vswitch.PathsConfig) {
 	for _, sw := range n.Switches {
 		k := sw.Nodes[0].PathCounts()

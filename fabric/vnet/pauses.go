@@ -5,15 +5,16 @@ import (
 	"gswitch/frame"
 )
 
-// PauseTrace returns what the switches logged of pauses (Config.PauseLog), as of
-// now. On real frames it is for use after Halt.
+// PauseTrace returns the pauses that the switches logged (Config.PauseLog) up to now. On
+// real frames, call it after Halt only.
 func (n *Network) PauseTrace(now frame.Time) *pauses.Trace {
 	v, forgotten := n.PauseLog(now)
 	return pauses.New(v, 0, now.Seconds(), 0, forgotten)
 }
 
-// PauseLog returns the pauses of PauseTrace one by one, and how many there were
-// before. Where other processes step nodes, too, these report their own.
+// PauseLog returns the pauses of PauseTrace one by one, and the number of earlier ones
+// that were discarded. It leaves out nodes that other processes step: they report their
+// own.
 func (n *Network) PauseLog(now frame.Time) (v []pauses.Pause, forgotten uint64) {
 	for s, sw := range n.Switches {
 		list, lost := sw.Nodes[0].Pauses(nil)

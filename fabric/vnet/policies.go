@@ -7,7 +7,7 @@ import (
 	"gswitch/policy"
 )
 
-// oneQueue maps all classes that may lose frames to the lowest of their queues.
+// oneQueue maps all lossy classes to the lowest of their queues.
 func (n *Network) oneQueue(d *config.Switch) {
 	lossless := uint8(0)
 	if n.cfg.PFC.On {
@@ -21,7 +21,7 @@ func (n *Network) oneQueue(d *config.Switch) {
 	}
 }
 
-// PolicyTotals sum up what the queues of policies counted.
+// PolicyTotals are the sums of the counters of policies.
 type PolicyTotals struct {
 	On                                  bool
 	Sent, SentBytes, Refused, PushedOut uint64
@@ -37,7 +37,7 @@ func (t *PolicyTotals) add(v []policy.QueueStats) {
 	}
 }
 
-// Plus adds what another part of the network counted.
+// Plus adds the counters of another part of the network.
 func (t *PolicyTotals) Plus(o *PolicyTotals) {
 	t.On = t.On || o.On
 	t.Sent += o.Sent
@@ -51,7 +51,8 @@ func (t *PolicyTotals) Plus(o *PolicyTotals) {
 	t.LostValue += o.LostValue
 }
 
-// Policies returns what the policies of all egress queues counted, and their shadows.
+// Policies returns the sums over the policies of all egress queues and over their
+// shadows.
 func (n *Network) Policies() (live, shadow PolicyTotals) {
 	if q := &n.cfg.Queue; q.Policy == nil && q.Shadow == nil {
 		return live, shadow

@@ -7,13 +7,12 @@ import (
 	"gswitch/vswitch"
 )
 
-// shared is what callbacks read of a switch's port that another thread steps.
+// shared is the state of a port of a switch on another thread that callbacks may read.
 type shared struct{ queue, sent atomic.Uint64 }
 
-// Publish makes Queue and Sent return in callbacks what was last seen on the
-// threads of the switches, which look once in each period: where one thread
-// steps everything they say what is, and Publish does nothing. It is for use
-// before the first Run.
+// Publish makes Queue and Sent return, in callbacks, values that the threads of the
+// switches sample once per period. If one thread steps everything, Queue and Sent are
+// exact and Publish does nothing. Call it before the first Run.
 func (n *Network) Publish(period frame.Time) {
 	n.shared = make([][]shared, len(n.Switches))
 	for s := range n.Switches {
@@ -32,15 +31,14 @@ func (n *Network) Publish(period frame.Time) {
 	}
 }
 
-// Halt ends time. Everything may be read then.
+// Halt stops time for good. After that every node may be read.
 func (n *Network) Halt() error {
 	err := n.Engine.Halt()
 	n.shared = nil
 	return err
 }
 
-// Queue returns the bytes that wait at an egress port of a switch, in all
-// classes.
+// Queue returns the bytes that wait at an egress port of a switch, over all classes.
 func (n *Network) Queue(p Port) uint64 {
 	if n.shared != nil && n.shared[p.Switch] != nil {
 		return n.shared[p.Switch][p.Port].queue.Load()
@@ -53,8 +51,8 @@ func (n *Network) queue(p Port) uint64 {
 	return bytes
 }
 
-// Sent returns the bytes that an egress port of a switch has sent, with the
-// link's overhead.
+// Sent returns the bytes that an egress port of a switch has sent, link overhead
+// included.
 func (n *Network) Sent(p Port) uint64 {
 	if n.shared != nil && n.shared[p.Switch] != nil {
 		return n.shared[p.Switch][p.Port].sent.Load()

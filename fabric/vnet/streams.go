@@ -11,40 +11,40 @@ import (
 	wirefmt "gswitch/wire"
 )
 
-// TCP makes flows byte streams over TCP, in place of messages of queue pairs.
+// TCP makes flows TCP byte streams instead of messages of queue pairs.
 type TCP struct {
 	Config tcp.Config
-	// ReadRate is how fast the receiver's application reads, in bits per second; 0:
-	// at once.
+	// ReadRate is the rate at which the receiver's application reads, in bit/s; 0 =
+	// immediately.
 	ReadRate uint64
 }
 
-// Streams says that hosts can have connections of TCP.
+// Streams enables TCP connections of hosts.
 type Streams struct {
 	On bool
-	// Delay is how long a host takes over a segment that arrived, Jitter its
+	// Delay is the time that a host takes to process a segment that arrived, Jitter its
 	// standard deviation.
 	Delay, Jitter frame.Time
 }
 
 const (
-	// tcpHeader is Ethernet, IPv4 and TCP with time stamps; a SYN has the largest
-	// segment, a window scale and selective acknowledgements besides.
+	// tcpHeader is the length of Ethernet, IPv4 and TCP with time stamps. A SYN also has
+	// the maximum segment size, window scale and SACK-permitted options.
 	tcpHeader = wirefmt.EthernetLen + wirefmt.IPv4Len + wirefmt.TCPLen + 12
 	tcpSYN    = tcpHeader + 8
-	// tcpHeaders is the most that a segment has.
+	// tcpHeaders is the largest header of a segment.
 	tcpHeaders = wirefmt.EthernetLen + wirefmt.IPv4Len + 60
-	// tcpPort is where hosts listen.
+	// tcpPort is the port on which hosts listen.
 	tcpPort = 5001
 )
 
-// streamOptions are those of the connections of a host.
+// streamOptions returns the options of a host's connections.
 func (n *Network) streamOptions(node int) stack.Config {
 	return stack.Config{Delay: n.cfg.Streams.Delay, Jitter: n.cfg.Streams.Jitter, Seed: mix(n.cfg.Seed, node) ^ 0x7c9}
 }
 
-// MSS is what TCP has to have so that full segments with time stamps carry the
-// payload of full data frames.
+// MSS returns the maximum segment size with which full segments with time stamps carry
+// the payload of full data frames.
 func (n *Network) MSS() int { return n.cfg.payload() + 12 }
 
 // dialTCP opens connection i.
@@ -81,7 +81,7 @@ func (n *Network) dialTCP(now frame.Time, c *conn, f *Flow, i uint32) error {
 	return nil
 }
 
-// streamPair describes the two ends of connection i.
+// streamPair returns the options of the two ends of connection i.
 func (n *Network) streamPair(f *Flow, i, generation uint32) (a, b stack.Options) {
 	class := n.cfg.Host.Class
 	if f.Class != 0 {
@@ -97,7 +97,7 @@ func (n *Network) streamPair(f *Flow, i, generation uint32) (a, b stack.Options)
 	return a, b
 }
 
-// nextHop is the address that frames of host src for host dst are sent to.
+// nextHop returns the destination MAC address of frames from host src to host dst.
 func (n *Network) nextHop(src, dst int) wirefmt.MAC {
 	if mac := n.remoteMAC(src, dst); !mac.IsZero() {
 		return mac
@@ -105,7 +105,7 @@ func (n *Network) nextHop(src, dst int) wirefmt.MAC {
 	return n.Hosts[src].Config().Gateway
 }
 
-// stirred lets the engine look at a host whose stack was given something.
+// stirred tells the engine that a host's stack was given something.
 func (n *Network) stirred(now frame.Time, host int) {
 	n.stacks[host].Kick(n.hostTime(now, host))
 	n.Engine.Poke(n.engine[n.hostNode[host]])
@@ -130,7 +130,7 @@ func (n *Network) closeTCP(now frame.Time, c *conn) {
 	n.stirred(now, c.flow.Dst)
 }
 
-// collectTCP takes what ended at the connections of host h.
+// collectTCP processes what has ended at the connections of host h.
 func (n *Network) collectTCP(now frame.Time, h int) {
 	fl := &n.flows
 	var buf [64]stack.Completion
@@ -140,7 +140,7 @@ func (n *Network) collectTCP(now frame.Time, h int) {
 			e := &buf[j]
 			i, ok := fl.streams[h][e.End]
 			if !ok {
-				continue // closed meanwhile
+				continue // closed in the meantime
 			}
 			switch e.Op {
 			case stack.Arrived:
@@ -160,16 +160,16 @@ func (n *Network) collectTCP(now frame.Time, h int) {
 	}
 }
 
-// OnStream sets the function that is asked for the taps of the two ends of each
-// connection of TCP that is opened, the sender's first.
+// OnStream sets the function that returns the taps of the two ends of each TCP connection
+// that opens, the sender's first.
 func (n *Network) OnStream(f func(f *Flow, a, b *stack.Options) (stack.Tap, stack.Tap)) {
 	n.tap = f
 }
 
-// Stacks returns the stacks of the hosts, nil where they have none.
+// Stacks returns the TCP stacks by host, nil where a host has none.
 func (n *Network) Stacks() []*endpoint.Endpoint { return n.stacks }
 
-// Stream returns the sender's end of a connection of TCP, nil if it is not one.
+// Stream returns the sender's end of a TCP connection, nil if c is none.
 func (n *Network) Stream(c Conn) *tcp.Conn {
 	i := int(c) - 1
 	if i < 0 || i >= len(n.flows.conns) || !n.flows.conns[i].open || n.flows.conns[i].flow.TCP == nil {
@@ -179,7 +179,7 @@ func (n *Network) Stream(c Conn) *tcp.Conn {
 	return n.stacks[k.flow.Src].Conn(k.qpA)
 }
 
-// Acked returns how many bytes of a connection were acknowledged.
+// Acked returns the number of acknowledged bytes of a connection.
 func (n *Network) Acked(c Conn) uint64 {
 	if s := n.Stream(c); s != nil {
 		return s.Stats.BytesAcked
@@ -195,8 +195,8 @@ func (n *Network) Acked(c Conn) uint64 {
 	return v.Acked
 }
 
-// IdealTCP is Ideal for a message over TCP whose window never holds it back, and
-// whose handshake comes first where that is asked for.
+// IdealTCP is Ideal for a message over TCP whose window never limits it. handshake adds
+// the handshake, acked the return of the last acknowledgement.
 func (n *Network) IdealTCP(src, dst int, bytes uint64, handshake, acked bool) frame.Time {
 	there, back := n.way(src, dst), n.way(dst, src)
 	payload := uint64(n.cfg.payload())

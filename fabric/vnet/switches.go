@@ -16,7 +16,7 @@ import (
 	wirefmt "gswitch/wire"
 )
 
-// hostVLAN is where the hosts of a switch are.
+// hostVLAN is the VLAN of a switch's hosts.
 const hostVLAN = 1
 
 func (n *Network) addSwitches() error {
@@ -41,8 +41,8 @@ func (n *Network) addSwitches() error {
 	return nil
 }
 
-// switchConfig is what a switch is made from: what its document says, translated as
-// that of a daemon is, and what networks have besides.
+// switchConfig returns the configuration of a switch: its document, translated as the
+// daemon does it, plus what only networks have.
 func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 	t, plan := n.Topology, &n.Plan.Nodes[node]
 	d := n.document(node)
@@ -53,7 +53,7 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 	}
 	n.forwarding(&d, node)
 	if len(n.cfg.Wholes) > 0 {
-		d.Loopback = plan.Loopback // by which others know it
+		d.Loopback = plan.Loopback // others know it by this address
 	}
 	c, err := n.translate(&d, node)
 	if err != nil {
@@ -68,8 +68,8 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 	return c, n.wholes(c, func(*vswitch.Feature) bool { return true })
 }
 
-// document says of a switch what a document of gswitch would, without what identifies
-// it and without its tables. Ports are named by their numbers: several may have one
+// document returns what a document of gswitch would say about a switch, without its
+// identity and tables. Ports are named by number, since several may have the same
 // neighbour.
 func (n *Network) document(node int) config.Switch {
 	d := n.cfg.document()
@@ -83,7 +83,7 @@ func (n *Network) document(node int) config.Switch {
 	return d
 }
 
-// document says what documents of all switches have in common.
+// document returns what the documents of all switches have in common.
 func (c *Config) document() config.Switch {
 	no, forever := false, units.Duration(frame.Never/2)
 	d := config.Switch{MAC: new(config.MAC), Redirects: &no, // hosts send everything to their switch
@@ -112,7 +112,7 @@ func (n *Network) portDocument(node, p int) config.Port {
 	return c
 }
 
-// portLossless is what a link needs of its own.
+// portLossless returns the lossless settings that depend on the link.
 func (n *Network) portLossless(l *fabric.Link) *config.PortLossless {
 	b, c := &n.cfg.Buffer, new(config.PortLossless)
 	switch {
@@ -131,7 +131,7 @@ func (n *Network) portLossless(l *fabric.Link) *config.PortLossless {
 	return c
 }
 
-// profile is that of the queues of a port of a rate.
+// profile returns the queue profile of a port of the given rate.
 func (n *Network) profile(rate uint64) (p config.QoS) {
 	c := &n.cfg
 	if c.PushOut != (config.PushOut{}) {
@@ -178,10 +178,10 @@ func (n *Network) pfc() (d config.PFC) {
 	return d
 }
 
-// translate makes what a switch is made from of its document. No document says the
-// rest: that ports are known by their neighbours, that one thread steps the switch, so
-// that packet memory is no limit and pauses are looked at whole, and what may be
-// computed for each port anew, the options of features.
+// translate turns a switch's document into its configuration and adds what no document
+// can say: ports are known by their neighbours; one thread steps the switch, so packet
+// memory is no limit and pauses are examined as a whole; and the options of features may
+// be computed for each port.
 func (n *Network) translate(d *config.Switch, node int) (*vswitch.Config, error) {
 	c := d.VSwitch(nil)
 	c.Workers, c.ShareOwn, c.Buffer.Chunks, c.PFC.Log.Look = nil, false, false, 0
@@ -193,7 +193,7 @@ func (n *Network) translate(d *config.Switch, node int) (*vswitch.Config, error)
 	return c, nil
 }
 
-// lossless is the bitmap of the classes under flow control.
+// lossless returns the bitmap of the classes under flow control.
 func (n *Network) lossless() uint8 {
 	if n.cfg.PFC.Classes != 0 {
 		return n.cfg.PFC.Classes
@@ -201,7 +201,7 @@ func (n *Network) lossless() uint8 {
 	return 1 << n.cfg.Host.Class
 }
 
-// port adds what no document says to a port.
+// port adds to a port what no document can say.
 func (n *Network) port(c *vswitch.PortConfig, node, p int) error {
 	t := n.Topology
 	l := &t.Links[t.Nodes[node].Links[p]]
@@ -214,8 +214,8 @@ func (n *Network) port(c *vswitch.PortConfig, node, p int) error {
 	return nil
 }
 
-// lateBytes is by how much a port's lossless classes need more headroom than on
-// exact nodes. The buffer is larger by as much, so that thresholds stay.
+// lateBytes returns how much more headroom a port's lossless classes need than on exact
+// nodes. The buffer grows by the same amount, so that thresholds stay as they are.
 func (n *Network) lateBytes(l *fabric.Link) uint64 {
 	if !n.cfg.PFC.On || n.cfg.Buffer.AllowLoss {
 		return 0
@@ -232,7 +232,7 @@ func late(l *fabric.Link, t frame.Time) uint64 {
 	return buffer.Headroom(buffer.Link{Rate: l.Rate, Response: t}, 0).Response
 }
 
-// mtu is the largest packet after the Ethernet header of a link.
+// mtu returns the largest packet of a link, in bytes after the Ethernet header.
 func (n *Network) mtu(l *fabric.Link) int {
 	need := n.Derived.MTU - wirefmt.EthernetLen
 	if n.cfg.MTU != 0 {
@@ -241,13 +241,13 @@ func (n *Network) mtu(l *fabric.Link) int {
 	return max(l.MTU, need)
 }
 
-// nicRate is the rate of the first host's link: the unit of what scales with
+// nicRate returns the rate of the first host's link: the reference for what scales with
 // the rate of a port.
 func (n *Network) nicRate() uint64 {
 	return n.Topology.Links[n.Topology.Nodes[n.hostNode[0]].Links[0]].Rate
 }
 
-// scaled is the alpha of a port of the given rate.
+// scaled returns the alpha of a port of the given rate.
 func (b *Buffer) scaled(rate, nic uint64) float64 {
 	alpha := b.LosslessAlpha
 	if alpha == 0 {
@@ -256,11 +256,12 @@ func (b *Buffer) scaled(rate, nic uint64) float64 {
 	if rate <= nic {
 		return alpha
 	}
-	// Doublings, rounded up: what halving the rate until it is not above takes.
+	// The number of doublings, rounded up: how often the rate must be halved until it is
+	// not above the reference.
 	return min(1, alpha*float64(uint64(1)<<bits.Len64((rate-1)/nic)))
 }
 
-// at are the marking thresholds of a port.
+// at returns the marking thresholds of a port.
 func (e *ECN) at(rate uint64, class int) scheduler.ECN {
 	if !e.On || e.Classes != 0 && e.Classes>>class&1 == 0 {
 		return scheduler.ECN{}
@@ -314,7 +315,7 @@ func (n *Network) forwarding(d *config.Switch, node int) {
 	}
 }
 
-// bridged enters the port towards every host of a tree of switches.
+// bridged adds forwarding entries towards every host of a tree of switches.
 func (n *Network) bridged(d *config.Switch, node int) {
 	t := n.Topology
 	for _, h := range n.hostNode {

@@ -6,7 +6,7 @@ import (
 	"gswitch/vswitch"
 )
 
-// telemetry makes a switch stamp.
+// telemetry makes a switch write telemetry records.
 func (n *Network) telemetry(c *vswitch.Config) {
 	t := &n.cfg.INT
 	if t.Mode == inband.None {
@@ -15,8 +15,8 @@ func (n *Network) telemetry(c *vswitch.Config) {
 	c.Options = c.Options.With(point.Name, point.Config{Profile: t.Profile, Signal: t.Signal, WholePort: t.WholePort})
 }
 
-// rateTable gives senders the rates of the switches' ports where the format
-// of telemetry does not carry them.
+// rateTable gives senders the rates of the switches' ports if the telemetry format does
+// not carry them.
 func (n *Network) rateTable() *inband.RateTable {
 	if n.cfg.INT.Mode != inband.INTMD && n.cfg.INT.Mode != inband.INTMDUDP {
 		return nil
@@ -30,11 +30,11 @@ func (n *Network) rateTable() *inband.RateTable {
 	return t
 }
 
-// switchID is the identifier under which a switch stamps.
+// switchID is the identifier that a switch writes into its records.
 func switchID(s int) uint32 { return uint32(s + 1) }
 
-// Telemetry counts the frames with telemetry that switches sent, by what
-// became of their record.
+// Telemetry counts the frames with telemetry that switches sent, by the outcome of
+// writing the record.
 func (n *Network) Telemetry() (by [inband.NumOutcomes]uint64) {
 	for _, sw := range n.Switches {
 		for i, k := range point.Records(sw.Nodes[0]) {
