@@ -18,17 +18,18 @@ import (
 	records "gswitch/replay"
 )
 
-// RecordKind is what headers of records of runs say.
+// RecordKind is the kind in the header of a run's record.
 const RecordKind = "run"
 
-// recorded is the document in the header of a record: what a run is made from.
+// recorded is the document in the header of a record: all that a run is made from.
 type recorded struct {
 	File     string `json:"file"`
 	Scenario string `json:"scenario"`
 	Seed     uint64 `json:"seed"`
 }
 
-// record is where a run on real frames is recorded to; nil: nowhere.
+// record opens the file to which a run on real frames is recorded. It returns nil if the
+// run is not recorded.
 func (h *host) record(s *scenario.Scenario, r *scenario.Run) (*live.Record, error) {
 	if h.o.Out == "" || h.o.Watch != nil || r.Doc.Clock.On() {
 		if !h.o.Record {
@@ -50,7 +51,7 @@ func (h *host) record(s *scenario.Scenario, r *scenario.Run) (*live.Record, erro
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._=-]+`)
 
-// recordName is the file of the record of a run.
+// recordName returns the file name of a run's record.
 func recordName(r *scenario.Run) string {
 	return notInNames.ReplaceAllString(fmt.Sprintf("%s-seed-%d", r.Name, r.Seed), "_") + ".grec"
 }
@@ -71,8 +72,8 @@ func (h *host) noteRecord(rec *live.Record, n *vnet.Network, out *results.Run) {
 	}
 }
 
-// keepRecords removes the records of a scenario that was run with nothing to look into,
-// unless all are to be kept: every expectation holds, and every run kept time.
+// keepRecords removes the records of a scenario if there is no reason to examine them:
+// every expectation holds and every run kept time. Records that were asked for stay.
 func (h *host) keepRecords(f *results.File) error {
 	if h.o.Record || !h.real() {
 		return nil
@@ -98,7 +99,7 @@ func (h *host) keepRecords(f *results.File) error {
 	return errors.Join(errs...)
 }
 
-// scenarioOf reads what the run of a record was made from, with other settings.
+// scenarioOf reads the scenario in the header of a record and applies other settings.
 func scenarioOf(h *records.Header, set []string) (*scenario.Scenario, error) {
 	var doc recorded
 	if err := json.Unmarshal([]byte(h.Document), &doc); err != nil {
@@ -107,23 +108,24 @@ func scenarioOf(h *records.Header, set []string) (*scenario.Scenario, error) {
 	return scenario.Parse(doc.File, []byte(doc.Scenario), scenario.Options{Seeds: []uint64{doc.Seed}, Set: set})
 }
 
-// Replay is a run that happens again, from its record.
+// Replay is a repetition of a run from its record.
 type Replay struct {
-	// At, if not nil, is called at these instants, which ascend. The run ends at the last
-	// one.
+	// At, if not nil, is called at the instants of Instants, which must ascend. The run
+	// ends at the last one.
 	At       func(n *vnet.Network, now frame.Time) error
 	Instants []frame.Time
 
-	// Built, if not nil, is called when the network is there, before the first step.
+	// Built, if not nil, is called when the network has been built, before the first
+	// step.
 	Built func(n *vnet.Network, p *records.NetworkPlayer) error
 
-	Result *results.Run // nil where it ended before
+	Result *results.Run // nil if the run did not reach its end
 	Player *records.NetworkPlayer
-	Cut    error // why the record ended before the run, nil: it has all of it
+	Cut    error // why the record ends before the run; nil if it is complete
 }
 
-// Again makes the run of a record happen again. An error of type *replay.Diverged says that
-// it is another one.
+// Again repeats the run of a record. An error of type *replay.Diverged says that the
+// repetition sent something else than the record.
 func (x *Replay) Again(ctx context.Context, in *records.Reader) error {
 	if in.Header.Kind != RecordKind {
 		return fmt.Errorf("this is the record of a %s, not of a run", in.Header.Kind)

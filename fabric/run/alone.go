@@ -11,9 +11,9 @@ import (
 	"gswitch/frame"
 )
 
-// alone runs every flow that rec has once more, one after the other in the
-// same network, at line rate and without faults, and makes the time that it
-// takes then its ideal. Flows of one size between the same hosts are run once.
+// alone repeats every flow of rec by itself, one after the other in the same network, at
+// line rate and without faults, and takes the time that each then needs as its ideal. It
+// runs flows of the same size between the same hosts only once.
 func alone(ctx context.Context, r *scenario.Run, rec *measure.Recorder) error {
 	n, err := network(r, nil)
 	if err != nil {
@@ -51,7 +51,7 @@ func alone(ctx context.Context, r *scenario.Run, rec *measure.Recorder) error {
 		if err = n.StartFlow(now, &f); err != nil {
 			return 0
 		}
-		// Not longer than at a thousandth of the speed that the path promises.
+		// Give up at a thousandth of the speed that the path promises.
 		for limit := 1000 * max(n.IdealAcked(src, dst, w.Bytes), frame.Microsecond); fct == frame.Never && n.Engine.Now() < now+limit; {
 			if err = n.Engine.Run(n.Engine.Now() + max(n.IdealAcked(src, dst, w.Bytes)/4, 1)); err != nil {
 				return 0

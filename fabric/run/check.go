@@ -9,11 +9,11 @@ import (
 	"gswitch/fabric/vnet"
 )
 
-// Check finds out before a scenario runs whether its buffers can be divided as
-// it says and its lossless classes lose nothing. The error names the place in
-// the file and the value that is safe.
+// Check checks before a run whether the scenario's buffers can be divided as it says and
+// whether its lossless classes lose no frame. The error names the place in the file and
+// the safe value.
 func Check(s *scenario.Scenario) error {
-	var done *scenario.Document // runs that differ by their seed share it
+	var done *scenario.Document // shared by runs that differ only in their seed
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		if r.Doc == done {
@@ -51,8 +51,7 @@ func Check(s *scenario.Scenario) error {
 	return nil
 }
 
-// place is the key that a division of a buffer fails by, and what else to do
-// about it.
+// place returns the key that caused the error, and a hint at what else can be changed.
 func place(e *vnet.BufferError, d *scenario.Document) (key, hint string) {
 	var b *buffer.Error
 	if !errors.As(e, &b) {

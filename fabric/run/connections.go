@@ -15,7 +15,7 @@ import (
 	"gswitch/wholefile"
 )
 
-// connections records the connections of TCP of a run.
+// connections records the TCP connections of a run.
 type connections struct {
 	r    *scenario.Run
 	zip  deter.Zipper
@@ -23,10 +23,11 @@ type connections struct {
 	logs [][]*deter.Log
 }
 
-// recordLimit is how many bytes the record of an end may take.
+// recordLimit bounds the record of one end of a connection, in bytes.
 const recordLimit = 8 << 20
 
-// recordConnections begins to record, if the scenario asks for it; nil if not.
+// recordConnections starts recording if the scenario asks for it, and returns nil
+// otherwise.
 func recordConnections(n *vnet.Network, r *scenario.Run, program string) *connections {
 	if !r.Doc.Measure.Connections {
 		return nil
@@ -42,7 +43,7 @@ func recordConnections(n *vnet.Network, r *scenario.Run, program string) *connec
 	return c
 }
 
-// finish replays what was recorded and puts what went wrong into the results.
+// finish replays the records and adds what went wrong to the results.
 func (c *connections) finish(out *results.Run) error {
 	for _, pair := range c.made {
 		if a, b := pair[0].Log(), pair[1].Log(); a != nil && b != nil {
@@ -86,7 +87,7 @@ func (c *connections) finish(out *results.Run) error {
 			}
 		}
 	}
-	if packets > 0 { // each is sent and, unless it is lost, received
+	if packets > 0 { // each is sent and, unless lost, received
 		out.Values["record_bytes_per_packet"] = 2 * float64(bytes) / float64(packets)
 	}
 	return nil
@@ -96,7 +97,7 @@ func diagnosed(c deter.Cause) string {
 	return "diagnosed_" + strings.ReplaceAll(c.String(), "-", "_") + "_total"
 }
 
-// write keeps the records of a run, for gfabric diagnose.
+// write stores the records of a run for gfabric diagnose.
 func (c *connections) write(dir, name string) error {
 	dir = filepath.Join(dir, "connections")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

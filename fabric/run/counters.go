@@ -14,14 +14,14 @@ import (
 	"gswitch/wire"
 )
 
-// counters adds what nodes and links counted during the whole run.
+// counters adds the counters of nodes and links over the whole run.
 func counters(n *vnet.Network, out *results.Run) {
 	c := count(n)
 	c.put(n, n.Engine.Now(), n.Engine.Stats().Lost, out)
 	deadlocks(n, n.Waits(n.Engine.Now()), n.Engine.Now(), out)
 }
 
-// deadlocks counts the circles among the queues that wait at now.
+// deadlocks counts the cycles among the queues that wait at now.
 func deadlocks(n *vnet.Network, waits []pauses.Wait, now frame.Time, out *results.Run) {
 	k := 0
 	for _, d := range n.Circles(waits) {
@@ -32,30 +32,31 @@ func deadlocks(n *vnet.Network, waits []pauses.Wait, now frame.Time, out *result
 	out.Values["deadlocks_total"] = float64(k)
 }
 
-// tally is what nodes counted during the whole run.
+// tally holds the counters of nodes over the whole run.
 type tally struct {
 	Drops    [frame.NumReasons]uint64
 	Late     uint64
 	Data     uint64
 	Timeouts uint64
 	Marks    uint64
-	Broken   uint64 // connections of TCP that were given up
+	Broken   uint64 // TCP connections that were given up
 	Quenches uint64
-	LowData  uint64     // data frames of second loops
-	Notices  uint64     // of switches, that hosts took
-	Paused   frame.Time // of hosts
+	LowData  uint64     // data frames of the second loop of RC3
+	Notices  uint64     // from switches, processed by hosts
+	Paused   frame.Time // total of hosts
 	Pauses   vnet.Pauses
 	Paths    vswitch.PathCounts
-	Features map[string]float64 // by the keys of their counters
-	// Inversions is frames that left a queue while one of smaller rank waited.
+	Features map[string]float64 // by the keys of the features' counters
+	// Inversions is the number of frames that left a queue while one of smaller rank
+	// waited.
 	Inversions uint64
-	// Policy and Shadow are what queues of policies counted.
+	// Policy and Shadow are the counters of policies and their shadows.
 	Policy, Shadow vnet.PolicyTotals
-	// Telemetry is frames by what became of a switch's record.
+	// Telemetry counts frames by the outcome of a switch's record.
 	Telemetry [inband.NumOutcomes]uint64
 }
 
-// count asks all nodes, of which those that were not stepped counted nothing.
+// count reads all nodes. Nodes that were not stepped here have counted nothing.
 func count(n *vnet.Network) (c tally) {
 	now := n.Engine.Now()
 	c.Late, c.Drops, c.Pauses = n.Late(), n.Drops(), n.Pauses(now)
@@ -86,11 +87,11 @@ func count(n *vnet.Network) (c tally) {
 	return c
 }
 
-// deadlocked is how long queues wait for each other before a run counts them
-// as a deadlock: many times what a pause lasts that ends.
+// deadlocked is how long queues must wait for each other for a run to count them as a
+// deadlock: many times as long as a pause that ends.
 const deadlocked = 500 * frame.Microsecond
 
-// add adds what the nodes of another process counted.
+// add adds the counters of another process's nodes.
 func (c *tally) add(o *tally) {
 	for i, k := range o.Drops {
 		c.Drops[i] += k
@@ -120,7 +121,8 @@ func (c *tally) add(o *tally) {
 	}
 }
 
-// put writes it to the results of a run that ended at now, with what links lost.
+// put writes the tally to the results of a run that ended at now, with the losses of
+// links.
 func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint64, out *results.Run) {
 	put := func(name string, v float64) { out.Values[name] = v }
 	lost := uint64(0)
@@ -183,8 +185,8 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	put("faults_total", float64(spoiled))
 }
 
-// unstamped reports records that switches could not write: congestion control
-// did not see those queues.
+// unstamped reports records that switches could not write: congestion control did not see
+// those queues.
 func (c *tally) unstamped(out *results.Run) {
 	all, missing, why := uint64(0), uint64(0), ""
 	for i, k := range c.Telemetry {
@@ -204,9 +206,9 @@ func (c *tally) unstamped(out *results.Run) {
 	}
 }
 
-// judgeLossless takes a run on real frames for invalid in which frames of
-// lossless classes found no headroom, unless its scenario accepts that: the
-// engine was later than headroom allows for.
+// judgeLossless marks a run on real frames invalid if frames of lossless classes found no
+// headroom, unless the scenario accepts that: the engine was later than the headroom
+// allows for.
 func judgeLossless(n *vnet.Network, lost uint64, out *results.Run) {
 	t := out.Timing
 	if t == nil || lost == 0 || n.AcceptsLoss() {

@@ -11,40 +11,40 @@ import (
 	"gswitch/sim"
 )
 
-// director runs a scenario whose nodes are in several processes. It has the
-// workload, sends the processes ahead of time what their hosts are to send, and
-// follows the ends of messages. It is the carrier of the traffic.
+// director runs a scenario whose nodes are in several processes. It owns the workload,
+// sends each process ahead of time what its hosts are to send, and tracks the ends of
+// messages. It is the carrier of the traffic.
 type director struct {
-	n     *vnet.Network // of nodes that are not stepped: it numbers connections and queue pairs
+	n     *vnet.Network // its nodes are not stepped: it numbers connections and queue pairs
 	t     *traffic
 	group *group
 	owner []int // process by host
 
 	conns  map[vnet.Conn]*spread
 	serial vnet.Conn
-	way    map[uint64]*underWay // messages by id
-	late   []float64            // of each message: seconds from when it was due to when it was posted
+	way    map[uint64]*underWay // by message id
+	late   []float64            // for each message: seconds between the time it was due and the time it was posted
 
 	agenda sim.Agenda
-	origin time.Time // when time begins
+	origin time.Time // real time at which the nodes' time starts
 	scale  int64
 	ahead  frame.Time
-	end    frame.Time // of the run, at the latest
-	finite bool       // it ends when its flows are done
-	over   bool       // they are
+	end    frame.Time // latest end of the run
+	finite bool       // the run ends when its flows are done
+	over   bool       // the flows are done
 	err    error
 }
 
 // spread is a connection between processes.
 type spread struct {
-	at       vnet.Conn // of the network
+	at       vnet.Conn // identifier in the network
 	src, dst int
-	open     bool // at the receiver, as it says
+	open     bool // the receiver has reported that its end is open
 	waiting  []order
-	messages []uint64 // that have not arrived, by id
+	messages []uint64 // ids of messages that have not arrived
 }
 
-// underWay is a message.
+// underWay is an unfinished message.
 type underWay struct {
 	at     frame.Time // when it is to be posted
 	bytes  uint64
@@ -52,17 +52,16 @@ type underWay struct {
 
 	there   bool
 	arrived frame.Time
-	sent    *event // the sender's end, where was reported first
+	sent    *event // report of the sender's end, if it came first
 }
 
-// ahead is how long before its time, in real time, a process is ordered what to
-// send.
+// ahead is how long before its time, in real time, a message is ordered from a process.
 const ahead = 100 * time.Millisecond
 
-// now is the time of the nodes, below 0 before it begins.
+// now returns the nodes' time, which is negative before the start.
 func (d *director) now() frame.Time { return frame.Time(time.Since(d.origin)) / frame.Time(d.scale) }
 
-// At implements carrier. fn is called with t ahead of t.
+// At implements carrier. It calls fn with t, but ahead of time.
 func (d *director) At(t frame.Time, fn func(now frame.Time)) { d.agenda.Put(sim.Entry{At: t, Do: fn}) }
 
 // Stop implements carrier.
@@ -72,7 +71,7 @@ func (d *director) Stop(err error) {
 	}
 }
 
-// Dial implements carrier. Both ends are ordered at once, so that each opens and
+// Dial implements carrier. Both ends are ordered at once, so that each process opens and
 // closes its queue pairs in the order of the network here.
 func (d *director) Dial(now frame.Time, f *vnet.Flow) (vnet.Conn, error) {
 	at, err := d.n.Dial(now, f)
@@ -105,8 +104,8 @@ func (d *director) send(process int, o order) {
 	}
 }
 
-// Send implements carrier. Nothing is sent before the receiver's end is open:
-// frames to a queue pair that is not there are lost.
+// Send implements carrier. Nothing is sent before the receiver's end is open: frames to a
+// queue pair that does not exist are lost.
 func (d *director) Send(now frame.Time, serial vnet.Conn, bytes, id uint64) error {
 	c, m := d.conns[serial], &d.t.messages[id]
 	u := &underWay{at: now, bytes: bytes, stream: d.t.parts[m.part].stream}
@@ -133,7 +132,7 @@ func (d *director) Close(now frame.Time, serial vnet.Conn) error {
 	return d.n.Close(now, c.at)
 }
 
-// handle takes in an event of a connection.
+// handle processes an event of a connection.
 func (d *director) handle(h *event) error {
 	c := d.conns[h.Serial]
 	if c == nil {
@@ -174,21 +173,21 @@ func (d *director) handle(h *event) error {
 	return nil
 }
 
-// done is called when both ends of a message have reported, of a stream the sender.
+// done is called when both ends of a message have reported or, for a stream, the sender.
 func (d *director) done(h *event, u *underWay) {
 	if u.at >= 0 {
 		d.late = append(d.late, max(0, h.Start-u.at).Seconds())
 	}
 	if u.stream {
-		u.at = -1 // those that follow are posted when this one is done
+		u.at = -1 // the following ones are posted when this one is done
 	} else {
 		delete(d.way, h.ID)
 	}
 	d.t.done(h.At, &vnet.Done{Flow: vnet.Flow{ID: h.ID, Bytes: u.bytes}, Conn: h.Serial, Start: h.Start, SenderEnd: h.At, ReceiverEnd: u.arrived, Retransmits: h.Retrans, Timeouts: h.Timeouts})
 }
 
-// longestWait is how long processes that are to report are waited for. It is
-// far beyond what anything takes.
+// longestWait is how long to wait for processes that have to report. It is much longer
+// than anything takes.
 const longestWait = 60 * time.Second
 
 // direct runs the scenario until all processes have sent their summaries.

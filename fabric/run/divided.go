@@ -18,7 +18,7 @@ import (
 	"gswitch/sim"
 )
 
-// checkDivision says what cannot be in several processes.
+// checkDivision reports what several processes do not support.
 func (h *host) checkDivision(s *scenario.Scenario) error {
 	l := &h.o.Live
 	switch {
@@ -34,8 +34,8 @@ func (h *host) checkDivision(s *scenario.Scenario) error {
 	for i := range s.Runs {
 		d := s.Runs[i].Doc
 		for k := range d.Workload {
-			// Other closed loops wait a little longer between flows; here the wait
-			// would be part of what is measured.
+			// Other closed loops wait a little longer between flows; here the wait would
+			// be part of the measurement.
 			if e := &d.Workload[k]; e.Response > 0 || e.Kind == "retrievals" {
 				return fmt.Errorf("%s: workload[%d] (%s): an answer is sent when the request has arrived, which the one who posts it learns from another process: the time of both would be longer by that; run it with --processes one", s.File, k, e.Group)
 			}
@@ -60,7 +60,7 @@ type mirror struct{ vnet.Engine }
 
 func (mirror) Poke(int) {}
 
-// mirrorFrames is for how many frames it has room: none is ever sent.
+// mirrorFrames is the number of frames that it has room for, though it sends none.
 const mirrorFrames = 1 << 10
 
 // divided executes a run whose nodes are in several processes.
@@ -114,8 +114,9 @@ func divided(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host
 	point(n, r, out)
 	rec.Result(out)
 	counts.put(n, ended(summaries), links.Lost, out)
-	// What still waits where time ended later has waited since before it ended
-	// elsewhere, if it has for long: by the earliest end all waited together.
+	// Processes do not stop at exactly the same time. Queues that waited for long when
+	// the first one stopped were waiting in all processes together, so look at that
+	// instant.
 	waits, until := heldBack(summaries)
 	deadlocks(n, waits, until, out)
 	if h.o.Pauses > 0 {
@@ -127,12 +128,12 @@ func divided(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host
 	return out, nil
 }
 
-// clocks is by how much the clocks of two processes may differ, in real time:
-// each reads its own and that of the machine one after the other, and may be
-// interrupted in between.
+// clocks bounds the difference between the clocks of two processes, in real time: each
+// reads its own clock and the machine's one after the other, and may be interrupted in
+// between.
 const clocks = 100 * time.Microsecond
 
-// trace joins what the switches of all processes logged of pauses.
+// trace merges the pauses that the switches of all processes logged.
 func (g *group) trace(end, slack frame.Time) *pauses.Trace {
 	var v []pauses.Pause
 	forgotten := uint64(0)
@@ -143,8 +144,8 @@ func (g *group) trace(end, slack frame.Time) *pauses.Trace {
 	return pauses.New(v, 0, end.Seconds(), slack.Seconds(), forgotten)
 }
 
-// heldBack are the queues that wait in all processes, and the instant at which
-// time ended where it ended first, of those that have any.
+// heldBack returns the waiting queues of all processes, and the earliest instant at which
+// a process that has any stopped.
 func heldBack(summaries []*summary) (v []pauses.Wait, until frame.Time) {
 	until = frame.Never
 	for _, a := range summaries {
@@ -155,7 +156,7 @@ func heldBack(summaries []*summary) (v []pauses.Wait, until frame.Time) {
 	return v, until
 }
 
-// perform lets the processes do the run. When it returns they have ended.
+// perform makes the processes execute the run. When it returns they have ended.
 func (d *director) perform(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p *progress, processes []live.Process) (err error) {
 	document, err := r.Alone()
 	if err != nil {
@@ -182,7 +183,7 @@ func (d *director) perform(ctx context.Context, s *scenario.Scenario, r *scenari
 	return d.direct(ctx, p)
 }
 
-// judge adds how late flows were posted, which processes are ordered to post.
+// judge adds how late processes posted the flows that they were ordered to send.
 func (d *director) judge(t *results.Timing) {
 	t.Reaction = d.t.reaction.Seconds()
 	slices.Sort(d.late)
@@ -193,7 +194,7 @@ func (d *director) judge(t *results.Timing) {
 	live.JudgePosts(t)
 }
 
-// merge adds up what all processes counted.
+// merge adds up the counters of all processes.
 func merge(summaries []*summary) (links sim.Stats, counts tally, timings []*live.ProcessTiming) {
 	for _, a := range summaries {
 		links.Events += a.Links.Events
@@ -209,7 +210,7 @@ func merge(summaries []*summary) (links sim.Stats, counts tally, timings []*live
 	return links, counts, timings
 }
 
-// owners says which process has which host.
+// owners returns the process of each host.
 func owners(t *fabric.Topology, processes []live.Process) []int {
 	of := make([]int, len(t.Nodes))
 	for i := range processes {
@@ -224,7 +225,7 @@ func owners(t *fabric.Topology, processes []live.Process) []int {
 	return v
 }
 
-// wireEnds are the interfaces of all ports.
+// wireEnds returns the interfaces of all ports.
 func wireEnds(t *fabric.Topology, w live.Wires) [][]wireEnd {
 	v := make([][]wireEnd, len(t.Nodes))
 	for i := range t.Nodes {

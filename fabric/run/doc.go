@@ -1,4 +1,5 @@
-// Package run executes the runs of a scenario in virtual time, side by side on
-// the cores of the machine, one engine for each run, and collects what they
-// measured. A run gives the same result whatever runs beside it.
+// Package run executes the runs of a scenario and collects their measurements: in virtual
+// time, in parallel on the cores of the machine with one engine per run, or on real
+// frames, one after the other. In virtual time a run's result does not depend on what
+// runs beside it.
 package run

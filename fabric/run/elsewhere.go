@@ -14,18 +14,19 @@ import (
 	"gswitch/wholefile"
 )
 
-// Order is a run that another process is to execute.
+// Order is a run that another process has to execute.
 type Order struct {
 	Run   *scenario.Run
-	Print string // its fingerprint
-	Began func() // to be called when it begins
+	Print string // of the run
+	Began func() // to be called when the run starts
 }
 
-// Elsewhere has a run executed, and returns a new directory with the results of
-// it alone, as Scenario writes them; that goes when they are taken over.
+// Elsewhere executes a run in another process. It returns a new directory with the
+// results of that run alone, as Scenario writes them. The caller removes the directory
+// once it has read it.
 type Elsewhere func(ctx context.Context, o Order) (dir string, err error)
 
-// elsewhere has the i-th run executed by others, and takes its results over.
+// elsewhere executes the i-th run in another process and adopts its results.
 func (st *store) elsewhere(ctx context.Context, i int, p *progress) (*results.Run, error) {
 	r := &st.s.Runs[i]
 	dir, err := st.o.Elsewhere(ctx, Order{Run: r, Print: st.prints[i], Began: func() { p.state.Store(running) }})
@@ -42,8 +43,8 @@ func (st *store) elsewhere(ctx context.Context, i int, p *progress) (*results.Ru
 	return out, nil
 }
 
-// take reads the only run of a directory, and moves the files to the results that
-// only its making could write.
+// take reads the single run of a directory, and moves the files that only its execution
+// could write to the results.
 func (st *store) take(dir, print string) (*results.Run, error) {
 	f, err := loadResults(dir)
 	if err != nil {
@@ -80,7 +81,7 @@ func (st *store) take(dir, print string) (*results.Run, error) {
 	})
 }
 
-// moveFile renames a file, or copies it to another file system, where it keeps its mode.
+// moveFile renames a file, or copies it to another file system and keeps its mode.
 func moveFile(from, to string) error {
 	if os.Rename(from, to) == nil {
 		return nil

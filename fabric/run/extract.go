@@ -12,16 +12,16 @@ import (
 	records "gswitch/replay"
 )
 
-// What headers of records say that Extract wrote: of one switch or host of a run, which
-// follows from the document of the whole run.
+// Kinds in the headers of records that Extract wrote: the record of one switch or host of
+// a run. Its configuration follows from the document of the whole run.
 const (
 	SwitchKind = "switch of a run"
 	HostKind   = "host of a run"
 )
 
-// Extract makes the run of a record happen again, and writes a record of one of its nodes to
-// w: of what reached it from the others, and when, and of the connections and messages that
-// a host was given. NewLone makes the node of such a record anew.
+// Extract repeats the run of a record and writes a record of one of its nodes to w: the
+// frames that it received from the others, and when, and the connections and messages
+// that a host was given. NewLone rebuilds the node of such a record.
 func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) error {
 	var out *records.Writer
 	feed := records.NewFeed(8, in.Header.Chunk)
@@ -48,7 +48,7 @@ func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) 
 			n.OnCommand(func(now frame.Time, of int, c *vnet.Command) {
 				if of == host {
 					rec.Command(now, carriedOut{c})
-					failed = cmp.Or(failed, drain()) // there may be more of one instant than the feed holds
+					failed = cmp.Or(failed, drain()) // one instant may have more than the feed holds
 				}
 			})
 		}
@@ -76,7 +76,7 @@ func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) 
 	return out.Lost(why)
 }
 
-// nodeOf returns the node of a name.
+// nodeOf returns the node with a name.
 func nodeOf(n *vnet.Network, name string) (int, error) {
 	t := n.Topology
 	at, ok := t.Lookup(name)

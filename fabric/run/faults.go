@@ -16,15 +16,14 @@ type direction struct {
 	way  sim.Way
 }
 
-// injector keeps what is wrong with each direction, since several faults may
-// be at work on one.
+// injector keeps the active faults of each direction, since there may be several.
 type injector struct {
 	n     *vnet.Network
-	begun map[direction][]*scenario.Fault // in the order in which they began
-	down  map[int]int                     // faults that hold a link down
+	begun map[direction][]*scenario.Fault // active faults in the order in which they began
+	down  map[int]int                     // number of faults that hold a link down
 }
 
-// inject asks the engine for the faults of a run.
+// inject schedules the faults of a run in the engine.
 func inject(n *vnet.Network, r *scenario.Run) error {
 	in := &injector{n, map[direction][]*scenario.Fault{}, map[int]int{}}
 	for i := range r.Doc.Faults {
@@ -79,10 +78,10 @@ func directions(r *scenario.Run, f *scenario.Fault) (v []direction, err error) {
 	return v, nil
 }
 
-// cut takes a link down, until all that hold it down are over.
+// cut takes a link down until all faults that hold it down are over.
 func (in *injector) cut(link int, start, stop frame.Time) {
 	e, id := in.n.Engine, in.n.Link(link)
-	// A link that exists can be set: the engine refuses only those that do not.
+	// This cannot fail: the engine refuses only links that do not exist.
 	e.At(start, func(frame.Time) {
 		in.down[link]++
 		_ = e.SetLink(id, false)
@@ -96,7 +95,7 @@ func (in *injector) cut(link int, start, stop frame.Time) {
 	}
 }
 
-// until is the end of a fault.
+// until returns the end of a fault.
 func until(f *scenario.Fault) frame.Time {
 	if f.Stop == 0 {
 		return frame.Never
@@ -116,11 +115,11 @@ func (in *injector) storm(d direction, f *scenario.Fault) {
 	in.n.Engine.At(frame.Time(f.Start), func(frame.Time) { _ = in.n.Engine.Storm(in.n.Link(d.link), d.way, s) })
 }
 
-// node asks for what goes wrong with a host or a switch, which exists.
+// node schedules a fault of a host or switch, which exists.
 func (in *injector) node(r *scenario.Run, f *scenario.Fault) {
 	i, _ := r.Topology.Lookup(f.Node)
 	e, id := in.n.Engine, in.n.EngineNode(i)
-	own := int64(0) // how its oscillator runs without fault
+	own := int64(0) // frequency offset of its oscillator without a fault
 	if r.Doc.Clock.On() {
 		own, _ = r.Oscillator(i)
 	}
@@ -147,8 +146,7 @@ func (in *injector) node(r *scenario.Run, f *scenario.Fault) {
 	}
 }
 
-// change adds a fault to a direction or takes it away. What is at work there
-// at the same time adds up.
+// change adds a fault to a direction or removes it. Simultaneous faults add up.
 func (in *injector) change(d direction, f *scenario.Fault, rate float64, on bool) {
 	var begun []*scenario.Fault
 	for _, g := range in.begun[d] {
@@ -168,8 +166,8 @@ func (in *injector) change(d direction, f *scenario.Fault, rate float64, on bool
 	_ = in.n.Engine.Fault(in.n.Link(d.link), d.way, c)
 }
 
-// add puts a fault beside those that c has. Of those that cannot stand side by
-// side (package scenario says which, and refuses them) c has none yet.
+// add adds a fault to those in c. Package scenario rejects faults that exclude each
+// other, so c has none of those yet.
 func (in *injector) add(c *fault.Config, f *scenario.Fault, rate float64) {
 	switch f.Kind {
 	case "loss":
@@ -197,11 +195,11 @@ func (in *injector) add(c *fault.Config, f *scenario.Fault, rate float64) {
 	}
 }
 
-// either is the probability that one of two independent things happens, or
-// both.
+// either is the probability that at least one of two independent events happens.
 func either(a, b float64) float64 { return min(1, a+float64((1-a)*b)) }
 
-// addr is the address of a host, or the zero one, which matches all, of none.
+// addr returns the address of a host, or the zero address, which matches all, if host is
+// empty.
 func (in *injector) addr(host string) (a netip.Addr) {
 	if i, ok := in.n.Topology.Lookup(host); ok {
 		a = in.n.Plan.Nodes[i].Address[0].Addr()

@@ -13,36 +13,36 @@ import (
 	"gswitch/fabric/vnet"
 )
 
-// Engines that runs happen on.
+// Engines for runs.
 const (
 	Sim   = "sim"   // virtual time
 	Netns = "netns" // real frames over veth pairs between network namespaces
-	Wire  = "wire"  // real time, frames handed over within the process
+	Wire  = "wire"  // real time; frames are handed over within the process
 
-	// Containers is real frames between nodes that are processes elsewhere on this
-	// machine, over links that are there.
+	// Containers is real frames between nodes that are other processes on this machine,
+	// over links that exist already.
 	Containers = "containers"
 )
 
-// usualDilation makes 100 Mb/s of 100 Gb/s, which one processor keeps up with
-// for a handful of hosts.
+// usualDilation turns 100 Gb/s into 100 Mb/s, which one processor can sustain for a
+// handful of hosts.
 const usualDilation = 1000
 
-// host is what runs happen on, and keeps the wires between them.
+// host is the engine and settings of a scenario's runs; it keeps the wires between runs.
 type host struct {
 	o        *Options
 	topology *fabric.Topology // of the wires
 	wires    Wires
 
-	// Of a run that happens again from its record.
+	// The next two are set for a run that is repeated from its record.
 	again vnet.EngineMaker
-	built func(*vnet.Network) // called when the network is there
+	built func(*vnet.Network) // called when the network has been built
 }
 
 // real reports whether runs happen in real time.
 func (h *host) real() bool { return h.o.On != "" && h.o.On != Sim }
 
-// name is that of the engine in results.
+// name returns the name of the engine in results.
 func (h *host) name() string {
 	if h.real() {
 		return h.o.On
@@ -50,7 +50,7 @@ func (h *host) name() string {
 	return Sim
 }
 
-// check finds out before the first run what cannot be.
+// check reports, before the first run, what the engine does not support.
 func (h *host) check(s *scenario.Scenario) error {
 	switch h.o.On {
 	case "", Sim:
@@ -93,7 +93,7 @@ func (h *host) check(s *scenario.Scenario) error {
 	return nil
 }
 
-// dilation is how many real nanoseconds the nodes of a run take for one.
+// dilation returns how many real nanoseconds one nanosecond of the nodes takes.
 func (h *host) dilation(d *scenario.Document) int64 {
 	switch {
 	case h.o.Live.Dilation != 0:
@@ -104,7 +104,7 @@ func (h *host) dilation(d *scenario.Document) int64 {
 	return usualDilation
 }
 
-// maker is the engine of a run; nil for virtual time.
+// maker returns the engine of a run; nil for virtual time.
 func (h *host) maker(ctx context.Context, r *scenario.Run, rec *live.Record) (vnet.EngineMaker, error) {
 	switch {
 	case !h.real():
@@ -126,7 +126,7 @@ func (h *host) maker(ctx context.Context, r *scenario.Run, rec *live.Record) (vn
 	return live.Maker(c), nil
 }
 
-// raise makes the wires of a topology, unless they are there.
+// raise creates the wires of a topology unless they exist.
 func (h *host) raise(ctx context.Context, t *fabric.Topology) error {
 	if h.wires != nil && reflect.DeepEqual(h.topology, t) {
 		return nil
@@ -156,7 +156,7 @@ func (h *host) close() error {
 	return err
 }
 
-// print distinguishes results of one engine from those of another.
+// print distinguishes the results of one engine from those of another.
 func (h *host) print(program string, d *scenario.Document) string {
 	if !h.real() {
 		return program
@@ -168,7 +168,7 @@ func (h *host) print(program string, d *scenario.Document) string {
 	return text
 }
 
-// timing is how well the engine of a run kept time, nil in virtual time.
+// timing returns how well the engine of a run kept time, nil in virtual time.
 func timing(n *vnet.Network) *results.Timing {
 	if e, ok := n.Engine.(live.Timed); ok {
 		return e.Timing()

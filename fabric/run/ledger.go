@@ -8,13 +8,12 @@ import (
 	"gswitch/frame"
 )
 
-// ledger records what becomes of flows as processes report it, in whichever
-// order, and what they sampled. In the end a recorder gets all of it in the
-// order in which it happened.
+// ledger records flows and samples in whatever order processes report them. At the end it
+// passes all of them to a recorder in the order in which they happened.
 type ledger struct {
 	entries []entry
-	started int        // numbers given out by Start
-	now     frame.Time // of the end of a flow that was taken down last
+	started int        // numbers that Start has assigned
+	now     frame.Time // end of the flow that was recorded last
 	last    frame.Time // of the last end
 }
 
@@ -28,7 +27,7 @@ func (l *ledger) add(at frame.Time, call func(r *measure.Recorder, numbers []int
 	l.entries = append(l.entries, entry{at, call})
 }
 
-// Start implements book. The recorder's own number is known later.
+// Start implements book. The recorder's own number is assigned later.
 func (l *ledger) Start(now frame.Time, group int, event uint32, src, dst string, bytes uint64, ideal frame.Time) int {
 	number := l.started
 	l.started++
@@ -70,21 +69,21 @@ func (l *ledger) Ended(id, bytes uint64) {
 	l.add(l.now, func(r *measure.Recorder, _ []int) { r.Ended(id, bytes) })
 }
 
-// samples are what all processes sampled.
+// samples are the samples of all processes.
 type samples struct {
 	queues []sampledQueue
-	links  [][]sampledLink // by process: what several have parts of is their sum
+	links  [][]sampledLink // by process: if several hold parts of a link, they are added up
 	acked  []sampledConn
 }
 
-// replay passes everything to a recorder. The run ended at end; if its flows were
-// done before, it was over at the first sample after that. sample and bin are
-// the periods.
+// replay passes everything to a recorder. The run ended at end. If its flows were done
+// earlier, it was over at the first sample after that. sample and bin are the sampling
+// periods.
 func (l *ledger) replay(rec *measure.Recorder, summaries []*summary, sample, bin, end frame.Time, over bool) {
 	s := samples{}
 	flows := l.entries
-	// A round trip ends when its acknowledgement does, which may end the flow: at
-	// one instant it comes first.
+	// A round trip ends with the arrival of its acknowledgement, which may also end the
+	// flow. At the same instant the round trip comes first.
 	l.entries = nil
 	for _, a := range summaries {
 		s.queues = append(s.queues, a.Queues...)
@@ -103,15 +102,15 @@ func (l *ledger) replay(rec *measure.Recorder, summaries []*summary, sample, bin
 		end = min(end, (l.last+sample-1)/sample*sample)
 	}
 	numbers := make([]int, l.started)
-	var depths, carried []uint64 // as far as they were reported
-	known := map[uint64]uint64{} // bytes acknowledged, by connection
+	var depths, carried []uint64 // as far as reported
+	known := map[uint64]uint64{} // acknowledged bytes by connection
 	next := 0
 	until := func(now frame.Time) {
 		for ; next < len(l.entries) && l.entries[next].at <= now; next++ {
 			l.entries[next].call(rec, numbers)
 		}
 	}
-	before := make([][]uint64, len(s.links)) // of carried, by each process
+	before := make([][]uint64, len(s.links)) // previous carried bytes, by process
 	tick, lap := sample, bin
 	for tick <= end || lap <= end {
 		now := min(tick, lap)
@@ -146,10 +145,10 @@ func (l *ledger) replay(rec *measure.Recorder, summaries []*summary, sample, bin
 	}
 	until(end)
 	rec.Close(end)
-	until(frame.Never) // nothing that counts, but the order of calls is kept
+	until(frame.Never) // counts nothing more, but keeps the order of calls
 }
 
-// grown returns v with a place i.
+// grown returns v, extended if needed so that it has an element i.
 func grown(v []uint64, i int) []uint64 {
 	for len(v) <= i {
 		v = append(v, 0)
@@ -157,7 +156,7 @@ func grown(v []uint64, i int) []uint64 {
 	return v
 }
 
-// of is what v has at i, 0 where it is not as long.
+// of returns v[i], or 0 if v is shorter.
 func of(v []uint64, i int) uint64 {
 	if i >= len(v) {
 		return 0

@@ -12,24 +12,24 @@ import (
 	records "gswitch/replay"
 )
 
-// Lone is a node of a run by itself.
+// Lone is a single node of a run.
 type Lone struct {
 	frame.Stepper
 	Network *vnet.Network
-	Node    int // of the topology
+	Node    int // number in the topology
 
-	// Refused is how many commands failed, where settings are others, and FirstRefused why
-	// the first of them did.
+	// Refused is the number of commands that failed because settings differ, and
+	// FirstRefused the error of the first of them.
 	Refused      int
 	FirstRefused error
 
-	flows [][]vnet.Flow // by entry of the workload and sender: what its flows have in common
-	other bool          // the settings are others
+	flows [][]vnet.Flow // by entry of the workload and sender: what the entry's flows have in common
+	other bool          // settings differ from those of the record
 }
 
-// NewLone makes the network of a record that Extract wrote, with other settings (path=value
-// of the scenario), and returns the node of the record, which is stepped alone and allocates
-// from pool.
+// NewLone builds the network of a record that Extract wrote, with other settings
+// (path=value of the scenario). It returns the node of the record, which is stepped alone
+// and allocates from pool.
 func NewLone(h *records.Header, set []string, pool *frame.Pool) (*Lone, error) {
 	s, err := scenarioOf(h, set)
 	if err != nil {
@@ -42,7 +42,7 @@ func NewLone(h *records.Header, set []string, pool *frame.Pool) (*Lone, error) {
 		return nil, err
 	}
 	n := l.Network
-	// What follows from the end of a message is in the record.
+	// The consequences of the end of a message are in the record.
 	n.OnDone(nil)
 	n.OnArrival(nil)
 	n.OnRTT(nil)
@@ -60,8 +60,9 @@ func NewLone(h *records.Header, set []string, pool *frame.Pool) (*Lone, error) {
 	return l, nil
 }
 
-// Do implements replay.Machine: hosts are given commands. With other settings some may fail
-// that did not, as where a queue pair is not open any more: these are counted.
+// Do implements replay.Machine: it gives commands to hosts. With other settings a command
+// may fail that did not fail in the record, for instance because a queue pair is no
+// longer open. Such failures are counted.
 func (l *Lone) Do(now frame.Time, b []byte) error {
 	host := l.Network.HostAt(l.Node)
 	c, err := l.command(b)
@@ -80,7 +81,7 @@ func (l *Lone) Do(now frame.Time, b []byte) error {
 	return nil
 }
 
-// CommandName says what a command is.
+// CommandName returns a description of a command.
 func (l *Lone) CommandName(b []byte) string {
 	c, err := l.command(b)
 	if err != nil {
@@ -99,8 +100,8 @@ func (l *Lone) name(c *vnet.Command) string {
 	return fmt.Sprintf("close of connection %d", c.Ends.Conn)
 }
 
-// noted is a vnet.Command as records have it: what is not in it of a flow, the entry of the
-// workload says.
+// noted is a vnet.Command as records hold it. What it lacks of a flow follows from the
+// entry of the workload.
 type noted struct {
 	Kind  vnet.CommandKind
 	Ends  vnet.Ends
@@ -114,7 +115,7 @@ type noted struct {
 	ID    uint64 `json:",omitempty"`
 }
 
-// carriedOut is a command that was carried out when it is recorded.
+// carriedOut is a command that has been carried out by the time it is recorded.
 type carriedOut struct{ c *vnet.Command }
 
 // Do implements frame.Command.
@@ -125,12 +126,12 @@ func (d carriedOut) Encode(b []byte) []byte {
 	c, f := d.c, &d.c.Flow
 	text, err := json.Marshal(&noted{c.Kind, c.Ends, f.Group, f.Src, f.Dst, f.ID, f.NoECN, f.SrcPort, c.Bytes, c.ID})
 	if err != nil {
-		panic(err) // of numbers
+		panic(err) // cannot happen: it has only numbers
 	}
 	return append(b, text...)
 }
 
-// command reads what Encode wrote.
+// command decodes what Encode wrote.
 func (l *Lone) command(b []byte) (*vnet.Command, error) {
 	var d noted
 	if err := json.Unmarshal(b, &d); err != nil {

@@ -20,13 +20,12 @@ import (
 	"gswitch/sim"
 )
 
-// What the process that runs a scenario and those that step its nodes send each
-// other over a Unix socket, one value of encoding/gob after the other. Instants
-// are those of the nodes.
+// Messages between the process that runs a scenario and those that step its nodes: values
+// of encoding/gob over a Unix socket. Instants are in the nodes' time.
 
-// setup is the first message to a process: all of the run, and what is its own.
+// setup is the first message to a process: the whole run, and the part of this process.
 type setup struct {
-	Version  string // of the program: both are the same
+	Version  string // of the program; both processes have the same
 	Name     string // of the process
 	File     string
 	Document []byte
@@ -34,7 +33,7 @@ type setup struct {
 	Duration frame.Time
 	Pauses   int // that each switch keeps
 
-	Own       []bool // by node of the topology
+	Own       []bool // by node of the topology: this process steps it
 	Ends      [][]wireEnd
 	Processes int
 
@@ -45,7 +44,7 @@ type setup struct {
 	CPUs     []int
 }
 
-// wireEnd is the interface that a port is.
+// wireEnd is the interface of a port.
 type wireEnd struct{ NetNS, Interface string }
 
 // End implements live.Wires.
@@ -54,35 +53,35 @@ func (s *setup) End(node, port int) (netns, iface string) {
 	return e.NetNS, e.Interface
 }
 
-// order is what a process is to do. One of its fields is set.
+// order is an instruction to a process. Exactly one of its fields is set.
 type order struct {
-	Begin int64 // CLOCK_MONOTONIC, in nanoseconds, at time 0
+	Begin int64 // CLOCK_MONOTONIC in nanoseconds at time 0 of the nodes
 	Open  *opening
 	Post  *posting
 	Close *closing
-	End   bool // of the run
+	End   bool // end the run
 }
 
-// opening opens the ends of a connection that a process has.
+// opening opens the local ends of a connection.
 type opening struct {
 	Ends   vnet.Ends
-	Serial vnet.Conn // the number by which it is known; never used again
-	Group  int       // entry of the workload, which says what its flows are like
+	Serial vnet.Conn // identifies the connection; never reused
+	Group  int       // entry of the workload that describes its flows
 	Src    int
 	Dst    int
 	ID     uint64 // see vnet.Flow
 	NoECN  bool
-	Stream bool // when its messages arrive is not needed
+	Stream bool // the arrival of its messages need not be reported
 }
 
-// posting sends a message of a connection when its time has come.
+// posting posts a message of a connection at a given time.
 type posting struct {
 	Serial vnet.Conn
 	At     frame.Time
 	Bytes  uint64
 	ID     uint64
-	// Until is from when on the message, once it is done, is not followed by
-	// another one like it: 0 for those that are posted once.
+	// Until is the time from which a message that is done is no longer followed by
+	// another like it. 0 for messages that are posted once.
 	Until frame.Time
 }
 
@@ -90,19 +89,19 @@ type closing struct{ Serial vnet.Conn }
 
 // report is a message from a process.
 type report struct {
-	Ready  bool // its ports are up
+	Ready  bool // the ports are up
 	Events []event
-	// Pauses are some of those that its switches logged. They come before
-	// Last, so that no message is as long as a log may be.
+	// Pauses are some of the pauses that its switches logged. They are sent before Last,
+	// so that no message grows with the log.
 	Pauses []pauses.Pause
 	Last   *summary
-	Error  string // why it ends the run
+	Error  string // why the process ends the run
 }
 
-// mostPauses is how many a report has.
+// mostPauses is the largest number of pauses in a report.
 const mostPauses = 1000
 
-// event is what happened to a connection.
+// event is an event of a connection.
 type event struct {
 	What   what
 	Serial vnet.Conn
@@ -119,11 +118,11 @@ type what uint8
 
 const (
 	opened  what = iota // the receiver's end
-	arrived             // a message, at its receiver
+	arrived             // a message has reached its receiver
 	sent                // a message: the sender has its acknowledgement
 )
 
-// summary is in the last message of a process: what it measured.
+// summary holds the measurements of a process. It is part of its last message.
 type summary struct {
 	Timing *live.ProcessTiming
 	Links  sim.Stats
@@ -134,12 +133,12 @@ type summary struct {
 	Acked  []sampledConn
 	RTTs   []sampledRTT
 
-	Forgotten uint64 // pauses that switches did not keep
+	Forgotten uint64 // pauses that switches discarded
 	Waits     []pauses.Wait
 }
 
-// check refuses a summary that cannot be of a run with so many queues and links
-// in a network.
+// check rejects a summary that cannot come from a run with this many queues and links in
+// the network.
 func (s *summary) check(t *fabric.Topology, queues, links int) error {
 	if s.Timing == nil {
 		return errors.New("it has no times")
@@ -164,7 +163,7 @@ func (s *summary) check(t *fabric.Topology, queues, links int) error {
 	return nil
 }
 
-// checkPause refuses a pause that cannot be of a network.
+// checkPause rejects a pause that does not fit the network.
 func checkPause(t *fabric.Topology, p *pauses.Pause) error {
 	for _, e := range []pauses.End{p.By, p.Of} {
 		if err := checkEnd(t, e); err != nil {
@@ -182,7 +181,7 @@ func checkPause(t *fabric.Topology, p *pauses.Pause) error {
 	return nil
 }
 
-// checkEnd refuses a port that is not of a network.
+// checkEnd rejects a port that does not exist in the network.
 func checkEnd(t *fabric.Topology, e pauses.End) error {
 	if i, ok := t.Lookup(e.Node); !ok || e.Port < 0 || e.Port >= len(t.Nodes[i].Links) {
 		return fmt.Errorf("it reports port %d of %q, which is not there", e.Port, e.Node)
@@ -190,8 +189,7 @@ func checkEnd(t *fabric.Topology, e pauses.End) error {
 	return nil
 }
 
-// What was sampled is noted where it changed, by the number of the sample or of
-// the bin.
+// Samples are reported only where they changed, with the number of the sample or bin.
 type (
 	sampledQueue struct {
 		Tick  int64
@@ -231,7 +229,7 @@ func newPipe(c io.ReadWriter) *pipe {
 func (p *pipe) write(v any) error { return p.enc.Encode(v) }
 func (p *pipe) flush() error      { return p.out.Flush() }
 
-// send writes and flushes.
+// send encodes a value and flushes.
 func (p *pipe) send(v any) error {
 	if err := p.write(v); err != nil {
 		return err
@@ -239,10 +237,10 @@ func (p *pipe) send(v any) error {
 	return p.flush()
 }
 
-// read reads a value, and fails on what is none.
+// read decodes a value. It fails on anything else.
 func (p *pipe) read(v any) error { return p.dec.Decode(v) }
 
-// monotonic is CLOCK_MONOTONIC, which all processes of a machine share.
+// monotonic reads CLOCK_MONOTONIC, which all processes of a machine share.
 func monotonic() (int64, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
@@ -251,9 +249,9 @@ func monotonic() (int64, error) {
 	return t.Nano(), nil
 }
 
-// instant turns a reading of CLOCK_MONOTONIC into a time.Time, whose own reading
-// begins elsewhere in each process. The best of some tries: an interruption
-// between the two looks at clocks would set the process back.
+// instant converts a reading of CLOCK_MONOTONIC to a time.Time, whose monotonic reading
+// starts elsewhere in each process. It takes the best of several tries, since an
+// interruption between the two clock readings would shift the process's time.
 func instant(at int64) (best time.Time, err error) {
 	least := time.Duration(1<<63 - 1)
 	for range 32 {

@@ -6,7 +6,7 @@ import (
 	"gswitch/cc"
 	"gswitch/config"
 	"gswitch/fabric/observe"
-	_ "gswitch/fabric/observe/all" // what runs measure for systems
+	_ "gswitch/fabric/observe/all" // measurements of registered systems
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
 	"gswitch/feature"
@@ -17,24 +17,25 @@ import (
 	"gswitch/wire"
 )
 
-// ethernetOverhead is preamble, frame check sequence and gap (IEEE 802.3).
+// ethernetOverhead is preamble, frame check sequence and interframe gap in bytes (IEEE
+// 802.3).
 const ethernetOverhead = 24
 
-// network builds what the document of a run describes, on the given engine or,
-// if that is nil, in virtual time.
+// network builds what the document of a run describes, on the given engine or, if that is
+// nil, in virtual time.
 func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
 	return build(r, e, extras{})
 }
 
-// extras are what a network has beyond its document.
+// extras are settings of a network that are not in its document.
 type extras struct {
 	pauses int // that each switch keeps
 	cores  int
 	part   func(node int) int
-	change []func(*vnet.Config) // of what observes the run
+	change []func(*vnet.Config) // changes by the observers of the run
 }
 
-// build is network with more.
+// build is network with extras.
 func build(r *scenario.Run, e vnet.EngineMaker, x extras) (*vnet.Network, error) {
 	c, err := describe(r, e != nil)
 	if err != nil {
@@ -47,7 +48,7 @@ func build(r *scenario.Run, e vnet.EngineMaker, x extras) (*vnet.Network, error)
 	return vnet.Build(c)
 }
 
-// served joins what a document says of egress queues.
+// served merges what a document says about egress queues.
 func served(d *scenario.Document) config.Queue {
 	s := &d.Switch
 	q := config.Queue{Rank: s.Rank, Inversions: s.Inversions}
@@ -61,7 +62,7 @@ func served(d *scenario.Document) config.Queue {
 	return q
 }
 
-// describe translates the document of a run, on real frames or in virtual time.
+// describe translates the document of a run, for real frames or for virtual time.
 func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	d := r.Doc
 	h, b := &d.Hosts, &d.Switch.Buffer
@@ -173,9 +174,9 @@ func each(r *scenario.Run, names []string, visit func(string)) error {
 
 var intModes = map[string]inband.Mode{"none": inband.None, "hpcc": inband.HPCC, "hpcc-grow": inband.HPCCGrow, "int-md": inband.INTMD, "int-md-udp": inband.INTMDUDP}
 
-// telemetry is the format that data frames carry: all of a run, as one
-// parser serves them. HPCC's block has room for the longest path of a data
-// center, and grows where paths are longer.
+// telemetry returns the telemetry format of data frames. A run has one, since one parser
+// serves them all. HPCC's header has room for the longest path in a data centre, and
+// grows if paths are longer.
 func telemetry(r *scenario.Run) inband.Mode {
 	d := r.Doc
 	if m := d.Switch.INT.Mode; m != "auto" {
@@ -205,8 +206,8 @@ func algorithm(name string, p scenario.Params) (vnet.Algorithm, error) {
 	return vnet.Algorithm{Name: name + fmt.Sprint(p), New: make}, err
 }
 
-// recovery reads the options of the scheme; keys of the document that say the
-// same as one of them hold where they are not left out.
+// recovery reads the options of the recovery scheme. A key of the document that means the
+// same as an option applies if it is set.
 func recovery(t *scenario.Transport) (transport.Config, vnet.Recovery, error) {
 	n, err := t.Packets()
 	if err != nil {

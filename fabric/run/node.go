@@ -17,10 +17,10 @@ import (
 	"gswitch/frame"
 )
 
-// Node steps some nodes of a run on real frames as one of its processes, and
-// does what the one at the other end of the socket says, which runs the scenario.
-// version is that of the program. gone is called when the other end is: then
-// nothing here is of use to anybody, and it must not return.
+// Node steps some nodes of a run on real frames as one of its processes, and follows the
+// orders of the process at the other end of the socket, which runs the scenario. version
+// is that of the program. gone is called when the other end has closed: the results are
+// then of no use, and gone must not return.
 func Node(c io.ReadWriter, version string, gone func()) error {
 	p := newPipe(c)
 	var s setup
@@ -54,35 +54,35 @@ type member struct {
 	common [][]vnet.Flow // by entry of the workload and sender
 	ports  sampled
 
-	// What the thread of the callbacks knows.
+	// Used only on the thread of the callbacks.
 	conns  map[vnet.Conn]*ending // by serial
 	slots  []*ending             // by Conn of the network
-	repeat map[uint64]posting    // messages that are followed by others like them, by id
+	repeat map[uint64]posting    // by id: messages that are followed by others like them
 	mine   []int                 // queues of switches that are stepped here
 	last   summary
 	queue  []uint64
 	sent   []uint64
 
 	begin chan int64
-	over  chan struct{} // closed when the run is to end
+	over  chan struct{} // closed when the run should end
 	once  sync.Once
 
-	finished atomic.Bool // the last report is sent, or is about to be
-	gate     sync.Mutex  // guards halted, and that nothing is asked of the engine once it is set
+	finished atomic.Bool // the last report has been sent, or is about to be
+	gate     sync.Mutex  // guards halted; once that is set, the engine must not be called
 	halted   bool
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	events []event
-	ready  chan struct{} // there are events to report
+	ready  chan struct{} // signals events to report
 }
 
-// ending is a connection of which an end is here.
+// ending is a connection with at least one local end.
 type ending struct {
 	serial vnet.Conn
-	at     vnet.Conn // of the network
-	here   [2]bool   // sender, receiver
+	at     vnet.Conn // identifier in the network
+	here   [2]bool   // local ends: sender, receiver
 	stream bool
-	bytes  uint64 // acknowledged, when it was last looked at
+	bytes  uint64 // acknowledged bytes at the last sample
 	posted bool
 }
 
@@ -116,7 +116,7 @@ func newMember(s *setup, p *pipe) (*member, error) {
 	return m, nil
 }
 
-// prepare asks for everything that is known before time begins.
+// prepare schedules everything that is known before time starts.
 func (m *member) prepare() error {
 	for i := range m.r.Doc.Workload {
 		flows, err := common(m.n, m.r, i)
@@ -142,9 +142,9 @@ func (m *member) prepare() error {
 	return inject(m.n, m.r)
 }
 
-// run follows its orders until the run is over, and sends what was measured.
+// run follows its orders until the run is over, and sends the measurements.
 func (m *member) run(gone func()) error {
-	// Beside the workers there is little to do, at once.
+	// Beside the workers there is little to do, but it must be done promptly.
 	runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)))
 	go m.listen(gone)
 	reported := make(chan error, 1)
@@ -171,17 +171,17 @@ func (m *member) run(gone func()) error {
 		err = m.summarize()
 	}
 	m.finished.Store(true)
-	// Frames that are missing in the end make a run worthless.
+	// A run that lost track of frames is worthless.
 	if err = errors.Join(err, m.n.Engine.Close()); err != nil {
 		return errors.Join(err, m.p.send(&report{Error: err.Error()}))
 	}
 	return m.p.send(&report{Last: &m.last})
 }
 
-// errOver ends a run before its time.
+// errOver ends a run early.
 var errOver = errors.New("the run is over")
 
-// await reports that all is ready and waits for the instant at which time begins.
+// await reports that all is ready and waits for the instant at which time starts.
 func (m *member) await() (time.Time, error) {
 	if err := m.p.send(&report{Ready: true}); err != nil {
 		return time.Time{}, err
@@ -189,7 +189,7 @@ func (m *member) await() (time.Time, error) {
 	return instant(<-m.begin)
 }
 
-// listen takes orders until there are none.
+// listen receives orders until the socket closes.
 func (m *member) listen(gone func()) {
 	for {
 		var o order
@@ -222,8 +222,7 @@ func (m *member) listen(gone func()) {
 	}
 }
 
-// call lets the thread of the callbacks do something, unless there is none any
-// more.
+// call runs do on the thread of the callbacks, unless the engine has halted.
 func (m *member) call(do func(now frame.Time) error) {
 	m.gate.Lock()
 	defer m.gate.Unlock()
@@ -260,8 +259,8 @@ func (m *member) open(now frame.Time, o *opening) error {
 	return nil
 }
 
-// plan posts a message at its instant, or at once if that has passed: how late
-// shows when it is done.
+// plan posts a message at its time, or immediately if that has passed. The delay is
+// reported when the message is done.
 func (m *member) plan(_ frame.Time, p *posting) error {
 	e := m.conns[p.Serial]
 	if e == nil || !e.here[0] {
@@ -289,14 +288,14 @@ func (m *member) close(now frame.Time, c *closing) error {
 	return m.n.CloseEnds(now, e.at, e.here)
 }
 
-// arrived notes that a message is here.
+// arrived reports that a message has arrived here.
 func (m *member) arrived(now frame.Time, c vnet.Conn) {
 	if e := m.slots[c-1]; !e.stream {
 		m.add(event{What: arrived, Serial: e.serial, At: now})
 	}
 }
 
-// done notes that a message of ours was acknowledged, and posts the next of a
+// done reports that a message from here was acknowledged, and posts the next one of a
 // stream.
 func (m *member) done(now frame.Time, d *vnet.Done) {
 	e := m.slots[d.Conn-1]
@@ -315,7 +314,7 @@ func (m *member) rtt(now frame.Time, c vnet.Conn, rtt frame.Time) {
 	}
 }
 
-// add puts an event into the next report, and does not wait.
+// add appends an event to the next report without waiting.
 func (m *member) add(h event) {
 	m.mu.Lock()
 	m.events = append(m.events, h)
@@ -326,7 +325,7 @@ func (m *member) add(h event) {
 	}
 }
 
-// report sends events until stop, and those that there are then.
+// report sends events until stop is closed, and then the remaining ones.
 func (m *member) report(stop chan struct{}) error {
 	for {
 		over := false
@@ -351,7 +350,7 @@ func (m *member) report(stop chan struct{}) error {
 	}
 }
 
-// lookAtQueues notes those that changed since the last sample.
+// lookAtQueues records the queues that changed since the last sample.
 func (m *member) lookAtQueues(tick int64) {
 	for _, i := range m.mine {
 		if b := m.n.Queue(m.ports.queues[i]); b != m.queue[i] {
@@ -361,7 +360,8 @@ func (m *member) lookAtQueues(tick int64) {
 	}
 }
 
-// lookAtFlows notes what links of ports here and senders here have carried.
+// lookAtFlows records the bytes that local ports' links have carried and local senders
+// had acknowledged.
 func (m *member) lookAtFlows(bin int64) {
 	for i, sent := range m.ports.links {
 		if b := sent(); b != m.sent[i] {
@@ -380,7 +380,7 @@ func (m *member) lookAtFlows(bin int64) {
 	}
 }
 
-// summarize puts together what the process measured, and sends what may be too much
+// summarize collects what the process measured, and sends separately what may be too much
 // for one message.
 func (m *member) summarize() error {
 	m.last.Timing, m.last.Links, m.last.Tally = m.e.ProcessTiming(), m.n.Engine.Stats(), count(m.n)

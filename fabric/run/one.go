@@ -15,8 +15,8 @@ import (
 	"gswitch/frame"
 )
 
-// pieces is into how many parts a run is cut, between which it looks whether
-// it was interrupted, is done, and how far it is.
+// pieces is the number of parts into which a run is cut. Between two parts it checks
+// whether it was interrupted or is done, and updates its progress.
 const pieces = 500
 
 // one executes a run.
@@ -49,7 +49,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	if err != nil {
 		return nil, err
 	}
-	// Frames that are missing in the end make a run worthless.
+	// A run that lost track of frames is worthless.
 	defer func() {
 		if e := n.Engine.Close(); err == nil && e != nil {
 			out, err = nil, e
@@ -149,7 +149,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	return out, nil
 }
 
-// observers are what observes a run, in the order of the names of their systems.
+// observers returns what observes a run, ordered by the name of the system.
 func observers(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host) (v []*observe.Observer, err error) {
 	run := &observe.Run{Run: r, Real: h.real(), Dir: h.o.Out,
 		Rehearse: func(ctx context.Context, change func(*vnet.Config)) error { return rehearse(ctx, s, r, change) }}
@@ -163,7 +163,7 @@ func observers(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *ho
 	return v, nil
 }
 
-// point notes what the sweep set, and what is seldom meant.
+// point records the values of the sweep, and warns about settings that are seldom meant.
 func point(n *vnet.Network, r *scenario.Run, out *results.Run) {
 	out.Warnings = append(r.Doc.Warnings(), r.Doc.Unreachable(n.Derived.BaseRTT)...)
 	for _, set := range r.Point {
@@ -174,7 +174,7 @@ func point(n *vnet.Network, r *scenario.Run, out *results.Run) {
 	}
 }
 
-// recorder makes the recorder of a run and the ports that it samples: of the
+// recorder creates the recorder of a run and the ports that it samples: those of its
 // queues, and of the links that are measured.
 func recorder(n *vnet.Network, r *scenario.Run) (*measure.Recorder, sampled) {
 	m := &r.Doc.Measure
@@ -216,7 +216,7 @@ func window(w *scenario.Window) measure.Window {
 	return measure.Window{Name: w.Name, From: frame.Time(w.From), To: frame.Time(w.To)}
 }
 
-// sampled are the ports that a recorder's queues and links stand for.
+// sampled are the ports behind a recorder's queues and links.
 type sampled struct {
 	queues []vnet.Port
 	links  []func() uint64 // bytes carried so far
@@ -291,8 +291,7 @@ func queues(n *vnet.Network, r *scenario.Run, c *measure.Config) (v sampled) {
 	return v
 }
 
-// sample asks the engine to call for each sample and bin, and reports over when
-// all flows are done.
+// sample schedules a call for each sample and bin, and sets over when all flows are done.
 func sample(ctx context.Context, n *vnet.Network, rec *measure.Recorder, t *traffic, r *scenario.Run, ports sampled, over *atomic.Bool) {
 	m := &r.Doc.Measure
 	depth := func(i int) uint64 { return n.Queue(ports.queues[i]) }
@@ -320,7 +319,7 @@ func sample(ctx context.Context, n *vnet.Network, rec *measure.Recorder, t *traf
 	})
 }
 
-// inspect records the internals of congestion control.
+// inspect records internal variables of congestion control.
 func (t *traffic) inspect(now frame.Time, rec *measure.Recorder) {
 	rec.Traced(func(conn uint64, object string) {
 		nic, qpn, ok := t.n.Sender(vnet.Conn(conn))

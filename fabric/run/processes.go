@@ -14,13 +14,13 @@ import (
 	"gswitch/frame"
 )
 
-// Process is one that was started to step nodes: it runs Node.
+// Process is a process that was started to step nodes: it runs Node.
 type Process struct {
-	Conn io.ReadWriteCloser // to it; it ends when this is closed
-	PID  int                // 0: it is not a child of this process
+	Conn io.ReadWriteCloser // to the process, which ends when this is closed
+	PID  int                // 0 if it is not a child of this process
 	Kill func()
-	// Wait returns when it has ended, with an error that says how and what it
-	// said last unless it did well.
+	// Wait returns when the process has ended. Unless it succeeded, the error says how it
+	// ended and includes its last output.
 	Wait func() error
 }
 
@@ -31,7 +31,7 @@ type group struct {
 	quit      chan struct{}
 }
 
-// process is one of a group, as the process that started it knows it.
+// process is a process of a group, as seen by the process that started it.
 type process struct {
 	name    string
 	started *Process
@@ -39,10 +39,10 @@ type process struct {
 	summary *summary
 	pauses  []pauses.Pause
 	ended   chan struct{}
-	how     error // when it has ended
+	how     error // set when it has ended
 }
 
-// received is a report of a process, or the error that ended them.
+// received is a report of a process, or the error that ended the reports.
 type received struct {
 	from   *process
 	report *report
@@ -111,7 +111,7 @@ func (g *group) ready(ctx context.Context) error {
 	return nil
 }
 
-// begin sends all processes the instant at which time begins.
+// begin sends all processes the instant at which time starts.
 func (g *group) begin() (time.Time, error) {
 	now, err := monotonic()
 	if err != nil {
@@ -126,7 +126,7 @@ func (g *group) begin() (time.Time, error) {
 	return instant(at)
 }
 
-// flush sends what was written to them.
+// flush sends the buffered orders to the processes.
 func (g *group) flush() error {
 	for _, h := range g.processes {
 		if h.pipe.out.Buffered() == 0 {
@@ -142,7 +142,7 @@ func (g *group) flush() error {
 // exitTimeout is how long a process may take to end by itself.
 const exitTimeout = 5 * time.Second
 
-// lost is the error of a process that ended too early.
+// lost returns the error of a process that ended too early.
 func (g *group) lost(h *process, err error) error {
 	if disconnected(err) {
 		select {
@@ -170,7 +170,7 @@ func disconnected(err error) bool {
 	return false
 }
 
-// unreported names the processes without a summary.
+// unreported returns the names of the processes without a summary.
 func (g *group) unreported() (names string) {
 	for _, h := range g.processes {
 		if h.summary == nil {
@@ -200,7 +200,7 @@ func (g *group) stop() {
 	}
 }
 
-// summaries are those of all processes.
+// summaries returns the summaries of all processes.
 func (g *group) summaries() (v []*summary) {
 	for _, h := range g.processes {
 		v = append(v, h.summary)
@@ -208,7 +208,7 @@ func (g *group) summaries() (v []*summary) {
 	return v
 }
 
-// ended is when time ended where it went on for longest.
+// ended returns the latest time at which a process stopped.
 func ended(v []*summary) (end frame.Time) {
 	for _, a := range v {
 		end = max(end, a.Timing.End)

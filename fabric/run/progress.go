@@ -10,17 +10,17 @@ import (
 	"gswitch/frame"
 )
 
-// progress is how far a run is. It is written by the run and read by reporter.
+// progress is the progress of a run. The run writes it and the reporter reads it.
 type progress struct {
 	name   string
 	end    frame.Time
-	open   bool // it is over with its last flow, which may be long before its end
+	open   bool // the run ends with its last flow, which may be long before its end time
 	now    atomic.Int64
 	events atomic.Uint64
 	state  atomic.Int32
 
-	late  atomic.Int64 // on real frames: 99th percentile of lateness so far, and 1; 0: unknown
-	asked time.Time    // when the engine was asked for it
+	late  atomic.Int64 // on real frames: 99th percentile of lateness so far, plus 1; 0: unknown
+	asked time.Time    // when the engine was last asked for it
 }
 
 // States of a run.
@@ -35,7 +35,7 @@ func (p *progress) set(now frame.Time, events uint64) {
 	p.events.Store(events)
 }
 
-// length is how long a run takes in virtual time.
+// length returns how long a run takes in virtual time.
 func (p *progress) length() string {
 	if p.open {
 		return fmt.Sprintf("at most %v", p.end.Duration())
@@ -43,8 +43,8 @@ func (p *progress) length() string {
 	return p.end.Duration().String()
 }
 
-// ask notes how late the engine was so far, if it knows, not more often than
-// somebody reads it: the answer takes the workers time.
+// ask asks the engine for its lateness so far, if it measures that. It asks no more often
+// than the value is read, since the answer costs the workers time.
 func (p *progress) ask(engine any) {
 	e, ok := engine.(interface{ Late() float64 })
 	if !ok || time.Since(p.asked) < interval/2 {
@@ -54,7 +54,7 @@ func (p *progress) ask(engine any) {
 	p.late.Store(1 + int64(e.Late()*1e9))
 }
 
-// reporter writes the progress of runs, a line at a time.
+// reporter writes the progress of runs, one line at a time.
 type reporter struct {
 	w     io.Writer
 	runs  []*progress
@@ -92,10 +92,9 @@ func (r *reporter) close() {
 	r.done.Wait()
 }
 
-// report writes what runs at present and when all will be done, judging by
-// the share of virtual time that is over and the time that it took: nothing of
-// that while some are left that nobody knows the end of. last is the number of
-// events at the last report.
+// report writes which runs are active, and estimates when all will be done from the share
+// of virtual time that is over and the real time that it took. There is no estimate while
+// the end of some runs is unknown. last is the number of events at the last report.
 func (r *reporter) report(last uint64, took time.Duration) (events uint64) {
 	share, over, known := 0.0, 0, true
 	text := ""
@@ -123,7 +122,7 @@ func (r *reporter) report(last uint64, took time.Duration) (events uint64) {
 		left = fmt.Sprintf(", about %v left", d.Round(time.Second))
 	}
 	speed := ""
-	if events > 0 { // not counted while frames are real
+	if events > 0 { // not counted on real frames
 		speed = fmt.Sprintf(", %.2f M events/s", float64(events-last)/interval.Seconds()/1e6)
 	}
 	fmt.Fprintf(r.w, "%d of %d runs done%s%s%s\n", over, len(r.runs), speed, left, text)

@@ -9,8 +9,9 @@ import (
 	"gswitch/frame"
 )
 
-// rehearse makes a run in virtual time, in a network that change may change first, for
-// what is learned of it. It fails if frames are lost: then others arrive than would.
+// rehearse makes a run in virtual time to learn something from it, in a network that
+// change may change first. It fails if frames are lost, since other frames would then
+// arrive than in the real run.
 func rehearse(ctx context.Context, s *scenario.Scenario, r *scenario.Run, change func(*vnet.Config)) error {
 	c, err := describe(r, false)
 	if err != nil {

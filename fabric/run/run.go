@@ -18,78 +18,76 @@ import (
 	"gswitch/frame"
 )
 
-// Options say how a scenario is run.
+// Options configure the execution of a scenario.
 type Options struct {
 	Version  string    // of the program, for results
-	Program  string    // names the very build: results of another are not taken over
-	Jobs     int       // runs side by side; 0: as many as there are processors
-	Cores    int       // that step each run in virtual time, at least one. What comes out is the same
+	Program  string    // identifies the build: results of another build are not reused
+	Jobs     int       // number of parallel runs; 0: as many as there are processors
+	Cores    int       // that step each run in virtual time, at least one; they do not change the result
 	Out      string    // directory of results, "" for none
-	Fresh    bool      // run what the directory has results of again, too
+	Fresh    bool      // execute again the runs whose results are in the directory
 	Progress io.Writer // nil: none
 
-	// Part, if not nil, says which core steps a node, modulo Cores.
+	// Part, if not nil, returns the core that steps a node, modulo Cores.
 	Part func(node int) int
 
-	// Record keeps the records of all runs on real frames, in Out, and refuses those that
-	// cannot be recorded. Else those are kept that are worth looking into: where an
-	// expectation does not hold, or a run did not keep time.
+	// Record keeps the records of all runs on real frames in Out, and rejects runs that
+	// cannot be recorded. Without it, only records that are worth examining are kept:
+	// those of scenarios in which an expectation fails or a run did not keep time.
 	Record bool
 
 	// On is the engine: Sim (or "") for virtual time, Netns for real frames over
-	// Live.Wires, Wire for real time within the process. In real time runs go
+	// Live.Wires, Wire for real time within the process. Runs in real time are executed
 	// one after the other.
 	On   string
 	Live Live
 
-	// Pauses is how many pauses each switch keeps, 0 for none: results then
+	// Pauses is the number of pauses that each switch keeps, 0 for none. With it, results
 	// say which port paused which.
 	Pauses int
 
-	// Elsewhere, if not nil, executes the runs in virtual time in place of this
-	// process, all at once. One that fails is left out, and the others go on.
+	// Elsewhere, if not nil, executes the runs in virtual time in place of this process,
+	// all at once. If a run fails it is left out and the others continue.
 	Elsewhere Elsewhere
 
-	// Watch, if not nil, is called for each run when it starts. With Pace, virtual
-	// time then goes by no faster than so many seconds in a real one.
+	// Watch, if not nil, is called when a run starts. Pace limits virtual time to that
+	// many seconds per real second.
 	Watch func(view.Source)
 	Pace  float64
 }
 
-// Live says how runs on real frames are made.
+// Live configures runs on real frames.
 type Live struct {
-	// Wires raises the veth pairs of a topology; runs of the same topology
-	// share them.
+	// Wires creates the veth pairs of a topology. Runs of the same topology share them.
 	Wires func(ctx context.Context, p *fabric.Plan) (Wires, error)
-	// Dilation is how many real nanoseconds the nodes take for one; 0 = the
+	// Dilation is how many real nanoseconds one nanosecond of the nodes takes. 0 = the
 	// scale of the scenario, or 1000 if it names none.
 	Dilation int64
-	Bound    frame.Time // see live.Config, as what follows
+	Bound    frame.Time // see live.Config, also for the fields below
 	Workers  int
 	Poll     dataplane.PollMode
 	CPUs     []int
 	Logger   *slog.Logger
 
-	// Division says which nodes have processes of their own, on Netns only; each
-	// is started by Start, which gets its name and a variable for its
-	// environment.
+	// Division says which nodes have processes of their own, on Netns only. Start starts
+	// each; it gets the name of the process and a variable for its environment.
 	Division live.Division
 	Start    func(name, env string) (*Process, error)
 }
 
-// Wires are raised for some runs and then closed.
+// Wires are created for some runs and then closed.
 type Wires interface {
 	live.Wires
-	// Env is what processes on them have in their environment, by which they are
-	// found when the wires are removed.
+	// Env is a variable in the environment of processes that use the wires. The processes
+	// are found by it when the wires are removed.
 	Env() string
 	Close() error
 }
 
-// Scenario executes all runs of s and evaluates its expectations. Runs that
-// the directory of results holds already, from the same program with the same
-// settings and seed, are not executed again. If it is interrupted, what is
-// finished is in the directory, and the error is that of ctx.
+// Scenario executes all runs of s and evaluates its expectations. It does not repeat runs
+// whose results are in the directory already, from the same program with the same
+// settings and seed. If it is interrupted, the directory holds what is finished, and the
+// error is that of ctx.
 func Scenario(ctx context.Context, s *scenario.Scenario, o Options) (*results.File, error) {
 	h := &host{o: &o}
 	if err := h.check(s); err != nil {
@@ -129,10 +127,10 @@ func Scenario(ctx context.Context, s *scenario.Scenario, o Options) (*results.Fi
 	return f, errors.Join(st.save(f), err)
 }
 
-// DefaultJobs is how many runs fit the machine side by side.
+// DefaultJobs returns how many runs the machine can execute in parallel.
 func DefaultJobs() int { return runtime.GOMAXPROCS(0) }
 
-// execute runs those that are to be done, some at a time.
+// execute executes the outstanding runs, up to jobs at a time.
 func (st *store) execute(ctx context.Context, todo []int, bars []*progress, jobs int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -186,5 +184,5 @@ func (st *store) do(ctx context.Context, i int, p *progress) (*results.Run, erro
 	return one(ctx, st.s, &st.s.Runs[i], st.h, p)
 }
 
-// label names a run for people.
+// label names a run in messages.
 func label(r *scenario.Run) string { return fmt.Sprintf("%s (seed %d)", r.Name, r.Seed) }

@@ -14,21 +14,21 @@ import (
 	"gswitch/wholefile"
 )
 
-// store keeps the runs of a scenario that are finished, and its directory.
+// store keeps the finished runs of a scenario, and its directory.
 type store struct {
 	s      *scenario.Scenario
 	o      *Options
 	h      *host
-	runs   []*results.Run // by run of the scenario, nil where not finished
+	runs   []*results.Run // by run of the scenario, nil if not finished
 	prints []string       // fingerprints
 }
 
-// printsName is the file that says which run of results.json is which.
+// printsName is the file that identifies the runs of results.json.
 const printsName = "fingerprints.json"
 
-const maxPrints = 16 << 20 // bytes of it
+const maxPrints = 16 << 20 // limit of its size in bytes
 
-// newStore takes over what the directory of results has.
+// newStore adopts the results in the directory.
 func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
 	st := &store{s: s, o: o, h: h, runs: make([]*results.Run, len(s.Runs)), prints: make([]string, len(s.Runs))}
 	for i := range s.Runs {
@@ -69,7 +69,7 @@ func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
 					continue // it was not asked for then
 				}
 				if t := run.Timing; t != nil && !t.Valid {
-					continue // it may keep time now
+					continue // it may keep time this time
 				}
 				run.Name = s.Runs[i].Name
 				st.runs[i] = &run
@@ -79,8 +79,8 @@ func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
 	return st, nil
 }
 
-// loadResults reads all that a directory has of runs, slots of flows included: what is not
-// taken over here is not there when the directory is written anew.
+// loadResults reads all runs in a directory, including the slots of flows: what is not
+// loaded here is lost when the directory is rewritten.
 func loadResults(dir string) (*results.File, error) {
 	f, err := results.Load(dir)
 	if err != nil {
@@ -97,8 +97,8 @@ func loadResults(dir string) (*results.File, error) {
 	return f, err
 }
 
-// writable makes the directory and a file in it, which shows before hours of
-// runs whether their results can be written.
+// writable creates the directory and a file in it, to show before hours of runs that the
+// results can be written.
 func writable(dir string) error {
 	err := os.MkdirAll(dir, 0o777)
 	if err == nil {
@@ -113,7 +113,7 @@ func writable(dir string) error {
 	return nil
 }
 
-// file is results.json of what is finished, with the expectations evaluated.
+// file returns results.json of the finished runs, with the expectations evaluated.
 func (st *store) file() *results.File {
 	d := st.s.Doc
 	f := &results.File{Format: results.Format, Scenario: d.Name, Title: d.Title, Version: st.o.Version}
@@ -130,7 +130,7 @@ func (st *store) file() *results.File {
 	return f
 }
 
-// params are the settings that a reader of a report looks for.
+// params returns the settings that a reader of a report looks for.
 func params(s *scenario.Scenario) []results.Param {
 	d, t := s.Doc, s.Runs[0].Topology
 	v := []results.Param{

@@ -7,7 +7,7 @@ import (
 	"gswitch/frame"
 )
 
-// streams returns how the flows of an entry go over TCP, nil if they do not.
+// streams returns how the flows of an entry use TCP, nil if they do not.
 func streams(n *vnet.Network, h *scenario.Hosts, e *scenario.Entry) *vnet.TCP {
 	t := e.Streams(h)
 	if t == nil {
@@ -16,8 +16,7 @@ func streams(n *vnet.Network, h *scenario.Hosts, e *scenario.Entry) *vnet.TCP {
 	return &vnet.TCP{Config: t.Config(n.MSS()), ReadRate: uint64(t.ReadRate)}
 }
 
-// idealTCP is ideal for a flow over TCP. A connection that is open needs no
-// handshake.
+// idealTCP is ideal for a flow over TCP. An open connection needs no handshake.
 func (t *traffic) idealTCP(p *part, f *workload.Flow) frame.Time {
 	src, dst := int(f.Src), int(f.Dst)
 	_, open := p.conns[connKey{f.Src, f.Dst, f.Conn}]

@@ -14,7 +14,7 @@ import (
 	"gswitch/hostnic"
 )
 
-// carrier takes messages to where they are sent: the network itself, or the
+// carrier delivers messages to where they are sent from: the network itself, or the
 // processes that have its hosts.
 type carrier interface {
 	Dial(now frame.Time, f *vnet.Flow) (vnet.Conn, error)
@@ -25,7 +25,7 @@ type carrier interface {
 	Stop(err error)
 }
 
-// book takes down what becomes of flows: a measure.Recorder, or what one is
+// book records the progress of flows. It is a measure.Recorder, or a ledger of what is
 // reported later.
 type book interface {
 	Start(now frame.Time, group int, event uint32, src, dst string, bytes uint64, ideal frame.Time) int
@@ -42,7 +42,7 @@ type here struct{ *vnet.Network }
 func (h here) At(t frame.Time, fn func(now frame.Time)) { h.Engine.At(t, fn) }
 func (h here) Stop(err error)                           { h.Engine.Stop(err) }
 
-// traffic posts the flows of a workload and takes note of their ends.
+// traffic posts the flows of a workload and tracks their ends.
 type traffic struct {
 	ctx   context.Context
 	n     *vnet.Network // for names and distances
@@ -51,43 +51,43 @@ type traffic struct {
 	parts []part
 	acked bool // flows are complete at the last acknowledgement
 
-	// reaction is how much later than an arrival what waits for it begins.
+	// reaction is the delay between an arrival and the start of what waits for it.
 	reaction frame.Time
-	// ahead is that who sends the messages of a stream posts the next ones, too.
+	// ahead says that the sender of a stream's messages posts the following ones itself.
 	ahead bool
 
 	messages []message
 	free     []uint32
-	way      map[vnet.Conn][]uint32 // messages that have not arrived, by connection
-	open     int                    // messages of finite groups that are under way
+	way      map[vnet.Conn][]uint32 // by connection: messages that have not arrived
+	open     int                    // unfinished messages of finite groups
 }
 
 // part is an entry of the workload.
 type part struct {
 	source workload.Source
 	entry  *scenario.Entry
-	name   string      // the entry's
+	name   string      // of the entry
 	flow   []vnet.Flow // by sender: what its flows have in common
 	stream bool
 	conns  map[connKey]vnet.Conn // those that stay open
 	seq    uint64                // of flows, for the entropy of their ports
-	asked  map[uint32]retrieval  // those without their answer
-	armed  frame.Time            // instant for which the engine will call
+	asked  map[uint32]retrieval  // requests that have not been answered
+	armed  frame.Time            // when the engine will call
 }
 
 // retrieval is a request with its answer.
 type retrieval struct {
-	number int // of the recorder
+	number int // assigned by the recorder
 	start  frame.Time
 }
 
 type connKey struct{ src, dst, conn int32 }
 
-// message is one that is under way. Its place in the list is its id.
+// message is an unfinished message. Its index in the list is its id.
 type message struct {
 	part   int
 	flow   workload.Flow
-	number int // of the recorder
+	number int // assigned by the recorder
 	conn   vnet.Conn
 }
 
@@ -95,7 +95,8 @@ func newTraffic(ctx context.Context, n *vnet.Network, by carrier, rec book, r *s
 	t := &traffic{ctx: ctx, n: n, by: by, rec: rec, acked: r.Doc.Measure.FCT == "ack", way: map[vnet.Conn][]uint32{}}
 	for i := range r.Doc.Workload {
 		e := &r.Doc.Workload[i]
-		// Each entry has its own randomness: to add one does not change the others.
+		// Each entry has its own random source, so that adding one does not change the
+		// others.
 		src, err := e.Source(r.Doc, r.Topology, filepath.Dir(file), r.Seed*1_000_003+uint64(i))
 		if err != nil {
 			return nil, err
@@ -109,22 +110,22 @@ func newTraffic(ctx context.Context, n *vnet.Network, by carrier, rec book, r *s
 	return t, nil
 }
 
-// begin asks for the first flows.
+// begin schedules the first flows.
 func (t *traffic) begin() {
 	for i := range t.parts {
 		t.arm(i)
 	}
 }
 
-// listen lets the network of this process say what becomes of the flows.
+// listen makes the network of this process report on the flows.
 func (t *traffic) listen(rec *measure.Recorder) {
 	t.n.OnDone(t.done)
 	t.n.OnArrival(t.arrived)
 	t.n.OnRTT(func(now frame.Time, c vnet.Conn, rtt frame.Time) { rec.RTT(now, uint64(c), rtt) })
 }
 
-// common returns what the flows of an entry have in common, by sender: the
-// settings of the entry go before those of the sender.
+// common returns, by sender, what the flows of an entry have in common. The settings of
+// the entry take precedence over those of the sender.
 func common(n *vnet.Network, r *scenario.Run, entry int) ([]vnet.Flow, error) {
 	flows := make([]vnet.Flow, len(n.Hosts))
 	set := func(f *vnet.Flow, name string, p scenario.Params, tr *scenario.Transport) error {
@@ -172,7 +173,7 @@ func common(n *vnet.Network, r *scenario.Run, entry int) ([]vnet.Flow, error) {
 	return flows, nil
 }
 
-// arm asks the engine to call when the next flow of a part starts.
+// arm schedules a call when the next flow of a part starts.
 func (t *traffic) arm(i int) {
 	p := &t.parts[i]
 	if at := p.source.Peek(); at < p.armed {
@@ -188,7 +189,7 @@ func (t *traffic) start(now frame.Time, i int, at frame.Time) {
 		p.armed = frame.Never
 	}
 	for p.source.Peek() <= now {
-		err := t.ctx.Err() // of one instant there may be a million
+		err := t.ctx.Err() // one instant may have a million of them
 		if err == nil {
 			err = t.post(now, i, p.source.Pop())
 		}
@@ -248,8 +249,8 @@ func (t *traffic) post(now frame.Time, i int, f workload.Flow) error {
 // unknown is the number of what the recorder does not know.
 const unknown = -2
 
-// belongs returns the recorder's number of the retrieval that a message is a
-// part of, unknown for the first part and for flows of their own.
+// belongs returns the recorder's number of the retrieval that a message is part of;
+// unknown for the first part, and for flows that are no part of one.
 func (t *traffic) belongs(p *part, f *workload.Flow) int {
 	if q, ok := p.asked[f.Retrieval]; ok && f.Retrieval != 0 {
 		return q.number
@@ -257,7 +258,7 @@ func (t *traffic) belongs(p *part, f *workload.Flow) int {
 	return unknown
 }
 
-// ideal is how long a flow, or a whole retrieval, takes alone in the network.
+// ideal returns how long a flow, or a whole retrieval, takes alone in the network.
 func (t *traffic) ideal(p *part, f *workload.Flow) frame.Time {
 	src, dst := int(f.Src), int(f.Dst)
 	if p.flow[src].TCP != nil {
@@ -276,7 +277,7 @@ func (t *traffic) ideal(p *part, f *workload.Flow) frame.Time {
 	return t.n.Ideal(src, dst, f.Bytes)
 }
 
-// arrived is called when a message is at its receiver, who may answer now.
+// arrived is called when a message has reached its receiver, who may now answer.
 func (t *traffic) arrived(now frame.Time, c vnet.Conn) {
 	way := t.way[c]
 	m := t.messages[way[0]]
@@ -321,12 +322,12 @@ func (t *traffic) done(now frame.Time, d *vnet.Done) {
 		t.open--
 		return
 	}
-	// A stream follows its acknowledgements.
+	// A stream is clocked by its acknowledgements.
 	p.source.Done(now, &m.flow)
 	t.arm(m.part)
 }
 
-// idle says whether every flow is complete and none will follow.
+// idle reports whether every flow is complete and none will follow.
 func (t *traffic) idle() bool {
 	if t.open > 0 {
 		return false
@@ -339,5 +340,5 @@ func (t *traffic) idle() bool {
 	return true
 }
 
-// acknowledged returns the bytes of a connection that have been acknowledged.
+// acknowledged returns the number of acknowledged bytes of a connection.
 func (t *traffic) acknowledged(conn uint64) uint64 { return t.n.Acked(vnet.Conn(conn)) }

@@ -10,8 +10,8 @@ import (
 	"gswitch/frame"
 )
 
-// watch lets others look at a run, if somebody wants to. What it returns is to
-// be called when the run has come to a halt.
+// watch lets viewers look at a run. The function that it returns must be called when the
+// run has halted.
 func (h *host) watch(n *vnet.Network, s *scenario.Scenario, r *scenario.Run, observers []*observe.Observer) (end func()) {
 	o := h.o
 	if o.Watch == nil {
@@ -37,8 +37,8 @@ func (h *host) watch(n *vnet.Network, s *scenario.Scenario, r *scenario.Run, obs
 	return src.Close
 }
 
-// ControlName is congestion control as people know it: what function algorithm
-// calls it, without its parameters.
+// ControlName returns the name of a congestion control without the parameters that
+// function algorithm adds.
 func ControlName(name string) string {
 	name, _, _ = strings.Cut(name, "map[")
 	return name
