@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Alone returns a document that asks for this run only, with everything set, for
-// another process. Options.Seeds is to name its seed.
+// Alone returns a document that asks for this run only, with every key set, for another
+// process. Its seed must be passed in Options.Seeds.
 func (r *Run) Alone() ([]byte, error) {
 	n := clone(r.source)
 	var kept []*yaml.Node

@@ -10,7 +10,7 @@ import (
 	"gswitch/units"
 )
 
-// Clock says how the clocks of all switches and hosts are kept together.
+// Clock configures the synchronisation of the clocks of all switches and hosts.
 type Clock struct {
 	Scheme     string         `yaml:"scheme" enum:"none,sundial,sundial-no-domains,sync-messages,frequent-messages,dtp,ptp,huygens,marzullo" default:"none" doc:"none: nodes have no clock but their own. sundial: messages in reaction only, and a second parent for everybody. What it is compared with: sundial-no-domains, whose second parents failure domains may take down with the first; sync-messages, without second parents; frequent-messages, where each node sends by a timer; dtp, the same each 5 us; ptp, each 2 s; huygens, which sets all clocks at once each 2 s, and marzullo, where all neighbours send each other their time: models without frames."`
 	Root       string         `yaml:"root" doc:"The node that all others follow. The first switch farthest from the hosts if left out."`
@@ -34,19 +34,19 @@ type ClockDomain struct {
 	Nodes []string `yaml:"nodes" need:"yes" doc:"Hosts and switches, or ranges such as h1..h4."`
 }
 
-// rampSteps are the pieces of a ramp: in each the frequency stays.
+// rampSteps is the number of steps of a ramp. Within a step the frequency is constant.
 const rampSteps = 32
 
-// RampSteps returns the pieces of a ramp, and how long one is.
+// RampSteps returns the number of steps of a ramp, and the length of one.
 func (c *Clock) RampSteps() (n int, each frame.Time) {
 	return rampSteps, frame.Time(c.Ramp) / rampSteps
 }
 
-// On reports whether clocks are kept together at all.
+// On reports whether clocks are synchronised.
 func (c *Clock) On() bool { return c.Scheme != "none" }
 
-// ClockSpec returns how the clocks of the network are kept together, with
-// everything filled in.
+// ClockSpec returns how the clocks of the network are synchronised, with all defaults
+// filled in.
 func (r *Run) ClockSpec() (*clock.Spec, error) {
 	c := &r.Doc.Clock
 	scheme, err := clock.Find(c.Scheme)
@@ -70,7 +70,7 @@ func (r *Run) ClockSpec() (*clock.Spec, error) {
 	return s, nil
 }
 
-// spread returns the names of a range such as h1..h4, or the one name.
+// spread returns the names in a range such as h1..h4, or the single name.
 func spread(text string) ([]string, error) {
 	from, to, ok := strings.Cut(text, "..")
 	if !ok {
@@ -93,8 +93,8 @@ func spread(text string) ([]string, error) {
 	return v, nil
 }
 
-// choosesClock reports whether a variant or the sweep has a clock of its own: keys of the
-// document's are for it.
+// choosesClock reports whether a variant or the sweep sets a clock. The keys of the
+// document's clock section are then meant for those.
 func (d *Document) choosesClock() bool {
 	of := func(key string) bool { return key == "clock" || key == "clock.scheme" }
 	for _, v := range d.Variants {
@@ -158,8 +158,8 @@ func (v *validator) clock() {
 	}
 }
 
-// Oscillator is how a node's runs, by the seed: parts in 10^9 faster, and how far
-// it is ahead when the run begins.
+// Oscillator returns the frequency offset of a node's oscillator in parts per 10^9,
+// positive if fast, and its time offset when the run starts. Both depend on the seed.
 func (r *Run) Oscillator(node int) (drift int64, step frame.Time) {
 	if r.Doc.Clock.Oscillator == 0 {
 		return 0, 0

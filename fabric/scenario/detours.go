@@ -7,7 +7,7 @@ import (
 	"gswitch/units"
 )
 
-// Detour is a route that is not a shortest one.
+// Detour is a route that is not a shortest path.
 type Detour struct {
 	At  string `yaml:"at" need:"yes" doc:"The switch that sends so."`
 	To  string `yaml:"to" need:"yes" doc:"The switch of the hosts for which it does."`

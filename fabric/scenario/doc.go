@@ -1,16 +1,16 @@
-// Package scenario is the document that describes an experiment for every
-// engine: a network, what its switches and hosts do, who sends what, what goes
-// wrong, what is measured and what must come out.
+// Package scenario defines the document that describes an experiment for every engine:
+// the network, the behaviour of its switches and hosts, the workload, the faults, the
+// measurements and the expected results.
 //
 //	Load, Parse   a file to a Scenario: the runs that its variants, its sweep
 //	              and its seeds ask for, each with everything set and checked
 //	Schema        JSON Schema of the files, for editors
 //	Evaluate      the expectations against what was measured
 //
-// A variant, a sweep, the section short and the command line set keys by
-// paths, such as hosts.params.eta, workload[0].size or workload.mice.size
-// (the element of a list by its group or name). Errors carry file, line and
-// column of what is wrong, whoever set it.
+// Variants, sweeps, the section short and the command line set keys by paths, such as
+// hosts.params.eta, workload[0].size or workload.mice.size (an element of a list is
+// addressed by its group or name). An error carries the file, line and column of the
+// offending value, whatever set it.
 //
 // # Expectations
 //
@@ -25,10 +25,10 @@
 //	hpcc{load=0.5}.slowdown_p99 < 3         at one point of the sweep
 //	between(later.jain, 0.95, 1)            a value of a window, group or event
 //
-// Where the sweep is not pinned, the expectation is evaluated at every point,
-// with all its values from that point. Several seeds count by their mean.
+// If the sweep is not pinned, the expectation is evaluated at every point, with all
+// values taken from that point. With several seeds, values are means.
 //
-// What a paper reports and what is known not to come out stands in deviates,
-// in the paper's own numbers and with the reason: it is shown as such, and it
-// fails where it holds after all.
+// A result that a paper reports and that is known not to be reproduced is listed under
+// deviates, with the paper's own numbers and a reason. It is reported as such, and fails
+// if it is reproduced after all.
 package scenario

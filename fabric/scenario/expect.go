@@ -16,17 +16,16 @@ import (
 	"gswitch/units"
 )
 
-// Expectation is something that must come out or, with Deviates, something
-// that a paper reports and that is known not to.
+// Expectation is an expected result or, with Deviates, a published result that is known
+// not to be reproduced.
 type Expectation struct {
 	Text     string
 	Line     int
-	Deviates string // why it does not, "" of what must come out
+	Deviates string // the reason of a deviation, "" for an expected result
 	expr     *node
 }
 
-// expectations parses both lists and checks that every name in them means
-// something.
+// expectations parses both lists and checks that every name in them has a meaning.
 func (s *Scenario) expectations(root *yaml.Node) error {
 	var errs section.Errors
 	add := func(at *yaml.Node, key, text, deviates string) {
@@ -63,7 +62,7 @@ func (s *Scenario) expectations(root *yaml.Node) error {
 	return nil
 }
 
-// bind finds out which part of a name is the variant and checks the rest.
+// bind determines which part of a name is the variant and checks the rest.
 func (s *Scenario) bind(r *ref) error {
 	variants := map[string]bool{}
 	var names []string
@@ -110,7 +109,7 @@ func (s *Scenario) bind(r *ref) error {
 	return fmt.Errorf("%s: no run fits", r.text)
 }
 
-// Keys lists the values that a run of the document can have.
+// Keys returns the names of the values that a run of the document can have.
 func (d *Document) Keys() []string {
 	var sizes, windows, events []string
 	for i := range d.Measure.Sizes {
@@ -125,7 +124,8 @@ func (d *Document) Keys() []string {
 	return measure.Known(d.Groups(), sizes, windows, events)
 }
 
-// fits says whether r, evaluated in the context of a run, means run.
+// fits reports whether r refers to run when it is evaluated in the context of another
+// run.
 func (r *ref) fits(run, context *Run) bool {
 	want := context.Variant
 	if r.variant != "" {
@@ -146,10 +146,10 @@ func (r *ref) fits(run, context *Run) bool {
 	return true
 }
 
-// Evaluate compares the runs with the expectations: measured[i] is what
-// s.Runs[i] gave, nil if it was not run. Expectations about one run of one seed
-// go to its Checks, those that compare runs or are about the mean of several
-// seeds are returned. One that names a run that was not run is left out.
+// Evaluate compares the runs with the expectations. measured[i] is the result of
+// s.Runs[i], nil if that was not run. Expectations about one run of one seed are added to
+// its Checks. Those that compare runs, or are about the mean of several seeds, are
+// returned. Expectations that name a run that was not run are left out.
 func (s *Scenario) Evaluate(measured []*results.Run) []results.Check {
 	var between []results.Check
 	for _, m := range measured {
@@ -186,8 +186,8 @@ func (s *Scenario) Evaluate(measured []*results.Run) []results.Check {
 	return between
 }
 
-// varies says whether e is about the point of the sweep that a context is at,
-// rather than about points that it pins.
+// varies reports whether e refers to the sweep point of its context, rather than to
+// points that it pins only.
 func (e *Expectation) varies(context *Run) (yes bool) {
 	e.expr.refs(func(r *ref) {
 		for _, set := range context.Point {
@@ -207,8 +207,8 @@ func point(p []Setting) string {
 	return strings.Join(v, ", ") + ":"
 }
 
-// runs returns the indices of the runs that e names in a context, none if
-// something that it names is not among the runs that were asked for.
+// runs returns the indices of the runs that e names in a context, or none if it names a
+// run that was not asked for.
 func (e *Expectation) runs(all []Run, context *Run) []int {
 	found, missing := map[int]bool{}, false
 	e.expr.refs(func(r *ref) {
@@ -240,7 +240,7 @@ func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) re
 				if !all[i].Doc.zero(r.key) {
 					return 0, fmt.Errorf("%s was not measured", r.text)
 				}
-				x = 0 // nothing was dropped for this reason, or ended there
+				x = 0 // nothing was dropped for this reason, or no trace ended there
 			}
 			sum += x
 			n++
@@ -266,19 +266,19 @@ func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) re
 	return c
 }
 
-// zero reports whether a value that a run does not have is 0: they are of reasons of
-// drops, and of nodes at which traces end or loop, or who pause others.
+// zero reports whether a missing value counts as 0: drops by reason, traces that end or
+// loop at a node, and nodes that pause others.
 func (d *Document) zero(key string) bool {
 	of := func(begin string) bool { return strings.HasPrefix(key, begin) && strings.HasSuffix(key, "_total") }
 	return strings.HasPrefix(key, "drops_") || len(d.Measure.Traces) > 0 && (of("ends_at_") || of("loops_at_") || of("pauses_by_"))
 }
 
-// hop reports whether a value is of a hop that traces have, or not.
+// hop reports whether key names a value of a hop, whether or not a trace has that hop.
 func (d *Document) hop(key string) bool {
 	return len(d.Measure.Traces) > 0 && strings.HasPrefix(key, "hop_") && (strings.HasSuffix(key, "_max_seconds") || strings.HasSuffix(key, "_packets_total"))
 }
 
-// probed reports whether a value is of a series of probes.
+// probed reports whether key names a value of a series of probes.
 func (d *Document) probed(key string) bool {
 	for i := range d.Probes {
 		if what, ok := strings.CutPrefix(key, "probe_"+d.Probes[i].Name+"_"); ok && slices.Contains([]string{"sent_total", "lost_total", "rtt_mean_seconds", "rtt_max_seconds"}, what) {

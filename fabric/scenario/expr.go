@@ -18,19 +18,18 @@ type node struct {
 	args []*node
 }
 
-// ref names a value of a run.
+// ref refers to a value of a run.
 type ref struct {
 	text    string
 	variant string            // "": that of the context
-	pinned  map[string]string // what the sweep must have set; the rest is that of the context
+	pinned  map[string]string // values of swept keys; keys that are not here are those of the context
 	key     string
 }
 
-// functions and how many arguments they take, -1 for two or more.
+// functions maps names to numbers of arguments; -1 is two or more.
 var functions = map[string]int{"min": -1, "max": -1, "abs": 1, "ratio": 2, "between": 3}
 
-// unitOf returns what a number with a unit is multiplied by: values are in
-// bytes, seconds and bit/s.
+// unitOf returns the factor of a unit: values are in bytes, seconds and bit/s.
 func unitOf(word string) (float64, bool) {
 	if word == "%" {
 		return 0.01, true
@@ -58,11 +57,11 @@ type parser struct {
 	depth int
 }
 
-// What is read, and gone through, by recursion is bounded: nesting, and length,
-// since a chain of operators nests to the left.
+// Reading and evaluation are recursive, so nesting is bounded, and so is length, since a
+// chain of operators nests to the left.
 const (
 	maxDepth = 50
-	maxExpr  = 4 << 10 // letters
+	maxExpr  = 4 << 10 // characters
 )
 
 func parseExpr(text string) (n *node, err error) {
@@ -92,7 +91,7 @@ func (p *parser) space() {
 	}
 }
 
-// take reads one of the words, the longest first, if it stands here.
+// take reads one of the words, the longest first, if the text continues with it.
 func (p *parser) take(words ...string) string {
 	p.space()
 	for _, w := range words {
@@ -108,7 +107,7 @@ func (p *parser) take(words ...string) string {
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// chain reads operands joined by operators of one rank.
+// chain reads operands joined by operators of equal precedence.
 func (p *parser) chain(operand func() (*node, error), ops ...string) (*node, error) {
 	left, err := operand()
 	for err == nil {
@@ -127,7 +126,7 @@ func (p *parser) chain(operand func() (*node, error), ops ...string) (*node, err
 func (p *parser) or() (*node, error)  { return p.chain(p.and, "or") }
 func (p *parser) and() (*node, error) { return p.chain(p.compare, "and") }
 
-// compare makes a < b < c the conjunction of its links.
+// compare turns a < b < c into the conjunction of its comparisons.
 func (p *parser) compare() (*node, error) {
 	left, err := p.sum()
 	if err != nil {
@@ -204,7 +203,7 @@ func (p *parser) number() (*node, error) {
 	for p.pos < len(p.text) && (isLetter(p.text[p.pos]) || p.text[p.pos] == '%' || p.text[p.pos] >= utf8.RuneSelf) {
 		p.pos++
 	}
-	// A rate may be written Gb/s; anything else behind a slash is divided by.
+	// A rate may be written Gb/s; any other slash is a division.
 	if rest := p.text[p.pos:]; strings.HasPrefix(rest, "/s") && (len(rest) == 2 || !isLetter(rest[2]) && !isDigit(rest[2])) {
 		if _, ok := units.Bits.Factor(p.text[unit:p.pos] + "/s"); ok {
 			p.pos += 2
@@ -296,7 +295,7 @@ func (p *parser) call(name string) (*node, error) {
 	return n, nil
 }
 
-// truth says whether n is true or false rather than a number.
+// truth reports whether n is true or false rather than a number.
 func (n *node) truth() bool {
 	switch n.op {
 	case "and", "or", "<", "<=", ">", ">=", "==", "!=", "between":
@@ -305,7 +304,7 @@ func (n *node) truth() bool {
 	return false
 }
 
-// refs calls visit with every value that n names.
+// refs calls visit with every value that n refers to.
 func (n *node) refs(visit func(*ref)) {
 	if n.op == "value" {
 		visit(&n.ref)
@@ -380,8 +379,8 @@ func (n *node) eval(look func(*ref) (float64, error)) (float64, error) {
 	return is(v[0] != 0 || v[1] != 0)
 }
 
-// subject is the value that an expectation is about: what stands left in its
-// first comparison.
+// subject returns the value that an expectation is about: the left operand of its first
+// comparison.
 func (n *node) subject() *node {
 	switch {
 	case n.op == "and" || n.op == "or":

@@ -2,12 +2,12 @@ package scenario
 
 import "fmt"
 
-// Bursty reports whether a loss comes in rows of frames.
+// Bursty reports whether losses come in bursts of consecutive frames.
 func (f *Fault) Bursty() bool { return f.Kind == "loss" && f.Burst > 1 && f.Share > 0 && f.Share < 1 }
 
-// faultOverlaps refuses faults of one kind that cannot be at work at one time
-// at one place. Others add up: independent shares as such, the lowest rate and
-// the last end of a link that is down count, storms come side by side.
+// faultOverlaps rejects faults of one kind that cannot be active at the same time in the
+// same place. Other faults combine: independent shares are combined as probabilities, the
+// lowest rate and the latest end of a link failure count, and storms run side by side.
 func (v *validator) faultOverlaps() {
 	for i := range v.doc.Faults {
 		f := &v.doc.Faults[i]
@@ -34,12 +34,12 @@ func (v *validator) faultOverlaps() {
 	}
 }
 
-// overlaps reports whether two faults are active at one time.
+// overlaps reports whether two faults are active at the same time.
 func (f *Fault) overlaps(g *Fault) bool {
 	return (f.Stop == 0 || g.Start < f.Stop) && (g.Stop == 0 || f.Start < g.Stop)
 }
 
-// samePlace reports whether two faults of one kind are at one node, or on one
+// samePlace reports whether two faults of one kind are at the same node, or on the same
 // direction of a link.
 func (v *validator) samePlace(f, g *Fault) bool {
 	if f.Node != "" || g.Node != "" {
@@ -51,7 +51,7 @@ func (v *validator) samePlace(f, g *Fault) bool {
 	p, err1 := FindPort(v.t, f.Link)
 	q, err2 := FindPort(v.t, g.Link)
 	if err1 != nil || err2 != nil {
-		return false // refused already
+		return false // rejected elsewhere
 	}
 	link := func(node, port int) int { return v.t.Nodes[node].Links[port] }
 	if link(p.Node, p.Port) != link(q.Node, q.Port) {

@@ -9,7 +9,7 @@ import (
 	"gswitch/units"
 )
 
-// Fault is something that goes wrong with a link or a node.
+// Fault is a fault of a link or a node.
 type Fault struct {
 	Kind  string         `yaml:"kind" need:"yes" enum:"loss,corrupt,duplicate,reorder,jitter,down,slow,storm,pause,slow-node,reboot,clock" doc:"loss, corrupt, duplicate: of frames, at random. reorder, jitter: some frames, or all, take longer. down: the link is. slow: it has a lower rate. storm: it carries pause frames without end. pause: a node stands still. slow-node: it takes frames slowly. reboot: it loses what it has, and its links are down meanwhile. clock: it runs fast or slow."`
 	Link  string         `yaml:"link" doc:"Link such as s1:h3, in that direction, or all."`
@@ -31,8 +31,8 @@ type Fault struct {
 	Step    units.Duration `yaml:"step" doc:"clock: how far it is put forward at the start."`
 }
 
-// faultUses says which keys a kind of fault needs, and which it may have
-// beside kind, start and stop.
+// faultUses lists the keys that a kind of fault needs, and those that it may have besides
+// kind, start and stop.
 var faultUses = map[string]struct{ needs, may []string }{
 	"loss":      {[]string{"link", "share"}, []string{"both", "burst", "from", "to"}},
 	"corrupt":   {[]string{"link", "share"}, []string{"both"}},
@@ -86,7 +86,7 @@ func (v *validator) fault(key string, f *Fault) {
 	}
 }
 
-// host refuses what is neither left out nor the name of a host.
+// host rejects a value that is set but is not the name of a host.
 func (v *validator) host(key, name string) {
 	if i, ok := v.t.Lookup(name); name != "" && (!ok || v.t.Nodes[i].Kind != fabric.Host) {
 		v.sec.Fail(key, "there is no host %q", name)

@@ -21,13 +21,13 @@ import (
 // queueFeatures are the sections of registered features of switches.
 type queueFeatures struct{}
 
-// featureClasses is what a scenario adds to the section of a feature.
+// featureClasses are the keys that a scenario adds to a feature's section.
 type featureClasses struct {
 	Enabled bool  `yaml:"enabled" doc:"true: every egress queue of the classes has it."`
 	Classes []int `yaml:"classes" range:"0,7" doc:"Classes whose queues do. Those of the data if left out."`
 }
 
-// Kinds returns a section for each feature that has one.
+// Kinds returns the sections of the features that have one.
 func (queueFeatures) Kinds() []section.Kind {
 	var kinds []section.Kind
 	for _, f := range vswitch.Features() {
@@ -47,13 +47,13 @@ func (queueFeatures) Kinds() []section.Kind {
 	return kinds
 }
 
-// featureWhole is what a scenario adds to the section of a feature of switches as a
-// whole.
+// featureWhole are the keys that a scenario adds to the section of a feature of the
+// switch as a whole.
 type featureWhole struct {
 	Enabled bool `yaml:"enabled" doc:"true: every switch has it."`
 }
 
-// whole makes the section that a scenario has of a feature of switches as a whole.
+// whole makes the section of a feature of the switch as a whole in a scenario.
 func whole(f *vswitch.Feature) vswitch.WholeSection {
 	if f.Virtual != nil {
 		return f.Virtual()
@@ -61,7 +61,7 @@ func whole(f *vswitch.Feature) vswitch.WholeSection {
 	return f.Whole()
 }
 
-// Wholes returns the features of switches as a whole that are turned on.
+// Wholes returns the enabled features of switches as a whole.
 func (d *Document) Wholes() (v []Whole) {
 	for _, f := range vswitch.Features() {
 		x := d.Switch.Features.Get(f.Name)
@@ -76,20 +76,20 @@ func (d *Document) Wholes() (v []Whole) {
 	return v
 }
 
-// Whole is a registered feature of switches as a whole that a scenario turns on.
+// Whole is a registered feature of the switch as a whole that a scenario enables.
 type Whole struct {
 	*vswitch.Feature
 	Section vswitch.WholeSection
 }
 
-// Feature is a registered feature of the switches that a scenario turns on.
+// Feature is a registered feature of switches that a scenario enables.
 type Feature struct {
 	*vswitch.Feature
-	Classes []int // of the egress queues that have it
+	Classes []int // of the egress queues that use it
 	Section vswitch.Section
 }
 
-// Features returns those that are turned on.
+// Features returns the enabled features of queues.
 func (d *Document) Features() (v []Feature) {
 	for _, f := range vswitch.Features() {
 		if x := d.Switch.Features.Get(f.Name); x != nil && f.Section != nil {
@@ -102,7 +102,7 @@ func (d *Document) Features() (v []Feature) {
 	return v
 }
 
-// featureFor finds a feature by what it signals to hosts.
+// featureFor finds a feature by the signal that it sends to hosts.
 func featureFor(needs feature.Signals) *vswitch.Feature {
 	i := slices.IndexFunc(vswitch.Features(), func(f *vswitch.Feature) bool { return f.Signals == needs && f.Section != nil })
 	if i < 0 || needs == 0 {
@@ -111,7 +111,7 @@ func featureFor(needs feature.Signals) *vswitch.Feature {
 	return vswitch.Features()[i]
 }
 
-// features checks the sections of features with the links of the network.
+// features checks the sections of features against the links of the network.
 func (v *validator) features() {
 	var rates []uint64
 	for i := range v.t.Links {
@@ -156,10 +156,10 @@ func (v *validator) wholes() {
 	}
 }
 
-// between has a port for each link between two switches, as they are known to
-// vswitch.Resolver.
+// between returns a configuration with a port for each link between two switches, as
+// vswitch.Resolver needs them.
 func (v *validator) between() *vswitch.Config {
-	const headers = 100 // of a full data frame, with what the link adds
+	const headers = 100 // of a full data frame, including link overhead
 	cfg := &vswitch.Config{}
 	for i := range v.t.Links {
 		if l := &v.t.Links[i]; v.t.Nodes[l.A.Node].Kind == fabric.Switch && v.t.Nodes[l.B.Node].Kind == fabric.Switch {
@@ -171,7 +171,8 @@ func (v *validator) between() *vswitch.Config {
 	return cfg
 }
 
-// hasty reports what features of switches as a whole have, and is seldom meant.
+// hasty returns warnings about settings of features of switches as a whole that are
+// seldom meant.
 func (d *Document) hasty() (v []string) {
 	for _, f := range d.Wholes() {
 		if r, is := f.Section.(vswitch.Resolver); is {
@@ -183,7 +184,7 @@ func (d *Document) hasty() (v []string) {
 	return v
 }
 
-// cramped reports features that hold queues deeper than they can be, so that
+// cramped reports features whose queue reference exceeds what a queue can hold, so that
 // senders would only be asked to speed up.
 func (d *Document) cramped() (v []string) {
 	limit, lossless := d.Switch.Buffer.QueueLimit, or(d.PFC.Classes, d.Hosts.Class)
@@ -196,7 +197,7 @@ func (d *Document) cramped() (v []string) {
 		if !holds || !lossy {
 			continue
 		}
-		// Faster ports have deeper queues: the least that any has.
+		// Faster ports have larger references: take the smallest one.
 		if depth := units.Size(h.Depth(40e9)); limit < depth {
 			v = append(v, fmt.Sprintf("switch.buffer.queue_limit: queues are to be held at %s by switch.%s, and drop beyond %s: senders would only be asked to speed up; hold them at less or raise the limit", depth, f.Name, limit))
 		}
@@ -204,7 +205,7 @@ func (d *Document) cramped() (v []string) {
 	return v
 }
 
-// or returns the classes, or that of the data if none are named.
+// or returns the classes or, if there are none, the class of data.
 func or(classes []int, data int) []int {
 	if len(classes) == 0 {
 		return []int{data}

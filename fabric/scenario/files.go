@@ -17,16 +17,16 @@ import (
 // named is a file that a scenario names.
 type named struct {
 	path string
-	most int64 // bytes that it may have
+	most int64 // limit of its size in bytes
 }
 
 const (
-	maxSizes  = 16 << 20       // of a distribution of sizes
-	maxTrace  = 256 << 20      // of flows: some five million
+	maxSizes  = 16 << 20       // of a flow size distribution
+	maxTrace  = 256 << 20      // of a flow trace: some five million flows
 	maxPolicy = policy.MaxText // of a policy
 )
 
-// beside is a file whose path holds from the directory of the scenario.
+// beside is a file whose path is relative to the directory of the scenario.
 func beside(dir, path string, most int64) named {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
@@ -34,7 +34,7 @@ func beside(dir, path string, most int64) named {
 	return named{path, most}
 }
 
-// files are those that the flows of the entry come from.
+// files returns the files that the entry's flows are read from.
 func (e *Entry) files(dir string) (v []named) {
 	if e.Sizes != "" && workload.Named(e.Sizes) == nil {
 		v = append(v, beside(dir, e.Sizes, maxSizes))
@@ -45,12 +45,12 @@ func (e *Entry) files(dir string) (v []named) {
 	return v
 }
 
-// policies are where a document names files of policies.
+// policies are the keys under which a document names policy files.
 var policies = [][2]string{{"switch", "policy"}, {"switch", "shadow"}, {"hosts", "policy"}}
 
-// Files are the files that the runs name, by paths from the directory of the
-// scenario. One that lies elsewhere is an error: who has a copy of that directory
-// could not run the scenario.
+// Files returns the files that the runs name, as paths relative to the directory of the
+// scenario. A file outside that directory is an error, since the scenario could not be
+// run from a copy of the directory.
 func (s *Scenario) Files() ([]string, error) {
 	dir := filepath.Dir(s.File)
 	var all []string
@@ -86,7 +86,7 @@ func (s *Scenario) Files() ([]string, error) {
 	return all, nil
 }
 
-// inside returns the path of a file from a directory that it lies in or below.
+// inside returns the path of a file relative to a directory that contains it.
 func inside(dir, path string) (string, error) {
 	rel, err := filepath.Rel(dir, path)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -95,8 +95,8 @@ func inside(dir, path string) (string, error) {
 	return rel, nil
 }
 
-// confined reports a file that a document names and that does not lie in its directory
-// or below. None of them is opened.
+// confined reports a file that a document names and that lies outside its directory. It
+// opens no file.
 func (d *Document) confined(dir string) error {
 	for i := range d.Workload {
 		for _, n := range d.Workload[i].files(dir) {
@@ -121,7 +121,7 @@ func readPolicy(path string) ([]byte, error) { return named{path, maxPolicy}.rea
 
 func (n named) read() ([]byte, error) { return wholefile.ReadPlain(n.path, n.most) }
 
-// sizesOf returns a distribution of this program or of a file.
+// sizesOf returns a built-in flow size distribution or that of a file.
 func sizesOf(name, dir string) (*workload.CDF, error) {
 	if c := workload.Named(name); c != nil {
 		return c, nil
@@ -149,7 +149,7 @@ func flowsOf(name, dir string, t *fabric.Topology) ([]workload.Flow, error) {
 		places[strconv.Itoa(i)] = int32(i)
 	}
 	for i, h := range t.Hosts() {
-		places[t.Nodes[h].Name] = int32(i) // who is named by a number means itself
+		places[t.Nodes[h].Name] = int32(i) // a host whose name is a number takes precedence over the index
 	}
 	return workload.ParseTrace(n.path, data, func(name string) (int32, error) {
 		h, ok := places[name]

@@ -10,12 +10,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// onlyWords are the sections that do not change what a run does.
+// onlyWords are the sections that do not affect what a run does.
 var onlyWords = []string{"name", "title", "paper", "seeds", "variants", "sweep", "expect", "deviates", "short", "scale"}
 
-// Fingerprint names what the run does: the same for the same settings and
-// seed. program is the version of who runs it. file is the scenario, beside
-// which files of sizes and flows lie.
+// Fingerprint identifies what a run does: it is the same for the same settings and seed.
+// program is the version of the program that executes it. file is the scenario; files of
+// sizes and flows are relative to it.
 func (r *Run) Fingerprint(program, file string) (string, error) {
 	n := clone(r.source)
 	var kept []*yaml.Node
@@ -36,7 +36,7 @@ func (r *Run) Fingerprint(program, file string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%d\n%s\n", program, r.Seed, text)
 	for _, p := range []string{r.Doc.Switch.Policy.Text, r.Doc.Switch.Shadow.Text, r.Doc.Hosts.Policy.Text} {
-		if p != "" { // of a file, perhaps
+		if p != "" { // possibly the name of a file
 			fmt.Fprintf(h, "%d\n%s\n", len(p), p)
 		}
 	}

@@ -7,12 +7,11 @@ import (
 	"gswitch/units"
 )
 
-// largest is the most that a threshold or a headroom can be: switches keep
-// them in 32 bits. Keys that are taken as they stand have it as their range.
+// largest is the limit of a threshold or headroom, which switches hold in 32 bits. It is
+// also the range of the keys that are passed on unchanged.
 const largest = math.MaxUint32
 
-// fits refuses what is in range as it stands in the document, and becomes too
-// large at a link.
+// fits rejects values that are in range in the document but become too large at a link.
 func (v *validator) fits() {
 	e, b := &v.doc.Switch.ECN, &v.doc.Switch.Buffer
 	check := func(key string, l *fabric.Link, bytes float64) bool {

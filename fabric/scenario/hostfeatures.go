@@ -15,7 +15,7 @@ type everyHost struct {
 	Enabled bool `yaml:"enabled" doc:"true: every host has it."`
 }
 
-// Kinds returns a section for each feature that has one.
+// Kinds returns the sections of the features that have one.
 func (hostFeatures) Kinds() []section.Kind {
 	var kinds []section.Kind
 	for _, f := range hostnic.Features() {
@@ -27,14 +27,14 @@ func (hostFeatures) Kinds() []section.Kind {
 	return kinds
 }
 
-// Has reports whether a feature is turned on.
+// Has reports whether a feature is enabled.
 func (h *Hosts) Has(name string) bool {
 	x := h.Features.Get(name)
 	return x != nil && section.Parts(x)[0].(*everyHost).Enabled
 }
 
-// Options returns those of the features that are turned on, for the NIC of a host
-// that is configured otherwise.
+// Options returns the options of the enabled features, for the NIC of a host with
+// configuration c.
 func (h *Hosts) Options(c *hostnic.Config) (o hostnic.Options, err error) {
 	for _, f := range hostnic.Features() {
 		if !h.Has(f.Name) {

@@ -10,13 +10,12 @@ import (
 	"gswitch/fabric"
 )
 
-// identifier is what variants, groups, windows and events are called, so that
-// expectations can name them.
+// identifier is the syntax of names of variants, groups, windows and events, so that
+// expectations can refer to them.
 var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// FindHosts returns the hosts that a list of names, ranges (h1..h4) and "all"
-// stands for, as indices into the hosts of the topology, each once. An empty
-// list stands for all.
+// FindHosts returns the hosts that a list of names, ranges (h1..h4) and "all" denotes, as
+// indices into the hosts of the topology, each once. An empty list denotes all.
 func FindHosts(t *fabric.Topology, names []string) ([]int32, error) {
 	all := t.Hosts()
 	index := make(map[string]int32, len(all))
@@ -60,7 +59,7 @@ func FindHosts(t *fabric.Topology, names []string) ([]int32, error) {
 	return v, nil
 }
 
-// hostRange lists what h3..h7 stands for; any other name stands for itself.
+// hostRange expands h3..h7; any other name denotes itself.
 func hostRange(name string) ([]string, error) {
 	a, b, ok := strings.Cut(name, "..")
 	if !ok {
@@ -88,15 +87,15 @@ func number(name string) (prefix string, n int, ok bool) {
 	return name[:i], n, err == nil
 }
 
-// Port is one direction of a link: what leaves a node by a port.
+// Port is one direction of a link: the frames that leave a node through a port.
 type Port struct {
-	Name string // as it was written
+	Name string // as written
 	Node int    // index into Topology.Nodes
 	Port int
 }
 
-// FindPort returns the direction that a name such as s1:h3 means: from s1 to
-// h3. Of parallel links s1:s2[1] is the second.
+// FindPort returns the direction that a name such as s1:h3 denotes: from s1 to h3. Of
+// parallel links s1:s2[1] is the second.
 func FindPort(t *fabric.Topology, name string) (Port, error) {
 	a, b, ok := strings.Cut(name, ":")
 	nth := 0
@@ -134,7 +133,7 @@ func FindPort(t *fabric.Topology, name string) (Port, error) {
 	return Port{}, fmt.Errorf("%q: no such link leads from %s to %s; neighbours of %s are %s", name, a, b, a, strings.Join(near, ", "))
 }
 
-// PortName names a direction as FindPort reads it.
+// PortName returns the name of a direction in the form that FindPort reads.
 func PortName(t *fabric.Topology, node, port int) string {
 	peer, nth := t.Peer(node, port).Node, 0
 	for p := range port {

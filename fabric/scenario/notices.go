@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// noticesPass refuses that notices of congestion points could be paused:
-// notices travel in the highest class.
+// noticesPass rejects a configuration in which notices of congestion points could be
+// paused: they travel in the highest class.
 func (v *validator) noticesPass() {
 	d := v.doc
 	const class = 7

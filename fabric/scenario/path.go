@@ -11,11 +11,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxNodes bounds what aliases may unfold to.
+// maxNodes bounds the size to which aliases may expand.
 const maxNodes = 200_000
 
-// unfold copies n with every alias replaced by what it stands for, so that
-// setting a key in one place does not set it in another.
+// unfold copies n with every alias replaced by its target, so that setting a key in one
+// place does not set it in another.
 func unfold(n *yaml.Node, left *int) (*yaml.Node, error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -36,7 +36,7 @@ func unfold(n *yaml.Node, left *int) (*yaml.Node, error) {
 }
 
 func clone(n *yaml.Node) *yaml.Node {
-	left := 10 * maxNodes // n was unfolded before
+	left := 10 * maxNodes // n has already been unfolded
 	c, err := unfold(n, &left)
 	if err != nil {
 		panic("scenario: " + err.Error())
@@ -57,7 +57,7 @@ func child(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// remove takes a key out of a mapping.
+// remove deletes a key of a mapping.
 func remove(n *yaml.Node, key string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
@@ -67,8 +67,8 @@ func remove(n *yaml.Node, key string) {
 	}
 }
 
-// Wrong is an error about a key of a run, of type section.Errors. A key that
-// the document does not have is placed at what is nearest around it.
+// Wrong returns an error about a key of a run, of type section.Errors. A key that the
+// document does not have is located at the nearest enclosing one.
 func (r *Run) Wrong(file, key, format string, args ...any) error {
 	at := r.source
 	for part := range strings.SplitSeq(key, ".") {
@@ -81,10 +81,10 @@ func (r *Run) Wrong(file, key, format string, args ...any) error {
 	return section.Errors{{File: file, Line: at.Line, Column: at.Column, Key: key, Problem: fmt.Sprintf(format, args...)}}
 }
 
-// step is a part of a path: a key, or a place in a list.
+// step is an element of a path: a key, or an index of a list.
 type step struct {
 	key   string
-	index int // -1: key
+	index int // -1 for a key
 }
 
 // splitPath reads a path such as workload[0].size or workload.mice.size.
@@ -112,8 +112,8 @@ func splitPath(path string) ([]step, error) {
 	return steps, nil
 }
 
-// setPath replaces the value at a path below root, making what is not there
-// yet. at is where errors about new keys point to.
+// setPath replaces the value at a path below root and creates what is missing. at is the
+// position for errors about new keys.
 func setPath(root *yaml.Node, path string, value, at *yaml.Node) error {
 	steps, err := splitPath(path)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"gswitch/vswitch"
 )
 
-// Paths says how one of several shortest paths is chosen.
+// Paths configures the choice among several shortest paths.
 type Paths struct {
 	Choose     string           `yaml:"choose" enum:"hash,scatter,flowlet,weighted,adaptive,least" default:"hash" doc:"hash: by flow. scatter: at random, frame by frame. flowlet: at random, anew after each pause of a flow (LetFlow). weighted: by flow, in proportion to what fits through each way. adaptive: frame by frame, at random among the ports below the lowest threshold that any is below (DeTail). least: the port with the fewest bytes, frame by frame."`
 	Thresholds []units.Size     `yaml:"thresholds" doc:"adaptive: up to four, ascending, in bytes that wait at a port in the frame's class and above. [16KiB, 64KiB] if left out."`
@@ -16,7 +16,7 @@ type Paths struct {
 	Exempt     []int            `yaml:"exempt" range:"0,7" doc:"Classes whose frames go by flow all the same."`
 }
 
-// Config is what the switches take.
+// Config returns the configuration of switches.
 func (p *Paths) Config() vswitch.PathsConfig { return (*config.Paths)(p).Config() }
 
 // paths checks switch.paths.

@@ -6,7 +6,7 @@ import (
 	"gswitch/units"
 )
 
-// PI is marking by a controller of the depth.
+// PI is ECN marking by a PI controller of the queue length.
 type PI struct {
 	Ref    units.Size     `yaml:"ref" range:"0,4294967295" doc:"Depth that is held. No such marking if left out."`
 	A      float64        `yaml:"a" range:"0,0.0001" doc:"Probability for each byte above ref."`
@@ -15,7 +15,7 @@ type PI struct {
 	Period units.Duration `yaml:"period" doc:"Time from one update to the next."`
 }
 
-// Law is what switches take.
+// Law returns the configuration of switches.
 func (p *PI) Law() scheduler.PI {
 	return scheduler.PI{Ref: uint32(p.Ref), A: p.A, B: p.B, Max: p.Max, Period: frame.Time(p.Period)}
 }
@@ -25,7 +25,7 @@ func (v *validator) pi() {
 	e := &v.doc.Switch.ECN
 	law := e.PI.Law()
 	if law.Ref == 0 && e.PI.A == 0 && e.PI.Period == 0 {
-		law = scheduler.PI{} // not asked for
+		law = scheduler.PI{} // not configured
 	}
 	if err := law.Validate(); err != nil {
 		v.sec.Fail("switch.ecn.pi", "%v", err)

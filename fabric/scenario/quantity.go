@@ -8,8 +8,8 @@ import (
 	"gswitch/units"
 )
 
-// quantity writes the value of a key with four digits, as an expectation would
-// have it: 27.1Gbps. The last part of a key is its unit.
+// quantity formats the value of a key with four digits, as an expectation would write it:
+// 27.1Gbps. The last part of a key is its unit.
 func quantity(key string, x float64) string {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return short(x)
@@ -27,7 +27,7 @@ func quantity(key string, x float64) string {
 	return short(x)
 }
 
-// short writes a number with four digits, whole numbers below a billion with all.
+// short formats a number with four digits, whole numbers below a billion with all.
 func short(x float64) string {
 	if x == math.Trunc(x) && math.Abs(x) < 1e9 {
 		return fmt.Sprintf("%.0f", x)

@@ -6,7 +6,7 @@ import (
 	"gswitch/vswitch"
 )
 
-// Policies returns what stands under policy and shadow, nil where nothing does.
+// Policies returns the values of policy and shadow, nil where they are not set.
 func (s *Switch) Policies() (live, shadow *config.Policy) {
 	if s.Policy != (config.Policy{}) {
 		live = &s.Policy
@@ -17,8 +17,8 @@ func (s *Switch) Policies() (live, shadow *config.Policy) {
 	return live, shadow
 }
 
-// Classless returns the names of the switches in which all classes wait in one
-// egress queue.
+// Classless returns the names of the switches in which all classes wait in one egress
+// queue.
 func (s *Switch) Classless() (names []string, err error) {
 	for _, text := range s.OneQueue {
 		more, err := spread(text)
@@ -30,7 +30,7 @@ func (s *Switch) Classless() (names []string, err error) {
 	return names, nil
 }
 
-// queues checks what switches do with their egress queues.
+// queues checks the settings of egress queues.
 func (v *validator) queues() {
 	s := &v.doc.Switch
 	if key, problem := config.CheckQueuePolicy(&s.Order, s.Rank, &s.Admission, s.Inversions); problem != "" {
@@ -59,7 +59,7 @@ func (v *validator) queues() {
 	}
 }
 
-// policyPorts checks that a policy of several ports has those of every switch.
+// policyPorts checks that a policy for a number of ports matches every switch.
 func (v *validator) policyPorts(n int) {
 	for i := range v.t.Nodes {
 		if k := &v.t.Nodes[i]; n > 1 && k.Kind == fabric.Switch && len(k.Links) != n {
@@ -69,7 +69,7 @@ func (v *validator) policyPorts(n int) {
 	}
 }
 
-// exclusions refuses what cannot stand beside each other in a switch.
+// exclusions rejects settings that exclude each other in a switch.
 func (v *validator) exclusions() {
 	s := &v.doc.Switch
 	live, shadow := s.Policies()

@@ -6,7 +6,7 @@ import (
 	"gswitch/transport"
 )
 
-// RC3 is the second loop of RC3.
+// RC3 is the second control loop of RC3.
 type RC3 struct {
 	Enabled bool   `yaml:"enabled" doc:"true: beside the ordinary loop a second one sends each frame once, from the tail of the message, in classes below that of the data (RC3). What arrives by it the ordinary loop skips. Needs a mode that keeps what is out of order. Both ends of a flow have what its entry says."`
 	Quotas  []int  `yaml:"quotas" range:"1,1000000000" doc:"Frames of each level, counted from the tail, the best level first. 40, 400 and 4000 if left out (RC3, section 2.2)."`
@@ -16,10 +16,10 @@ type RC3 struct {
 	Cross   string `yaml:"cross" enum:"meet,push,flush" default:"meet" doc:"When the loop ends. meet: where it meets the ordinary one. push: at the head, as if all were queued at once (the authors' simulator, Linux). flush: as push, but what is acknowledged is not sent any more."`
 }
 
-// crossings are the words of cross.
+// crossings maps the values of key cross.
 var crossings = map[string]transport.Crossing{"meet": transport.Meet, "push": transport.Push, "flush": transport.Flush}
 
-// Loop returns what senders and receivers take, nil if it is off.
+// Loop returns the configuration of senders and receivers, nil if RC3 is off.
 func (x *RC3) Loop() *transport.Recursive {
 	if !x.Enabled {
 		return nil
@@ -36,7 +36,7 @@ func (x *RC3) Loop() *transport.Recursive {
 	return r
 }
 
-// LowClasses returns the class of each level of the second loop beside data of a class.
+// LowClasses returns the class of each level of the second loop, for data of a class.
 func (t *Transport) LowClasses(class int) (v []uint8) {
 	x := &t.RC3
 	loop := x.Loop()
@@ -53,7 +53,7 @@ func (t *Transport) LowClasses(class int) (v []uint8) {
 	return v
 }
 
-// rc3 checks the second loop of a transport beside data of a class.
+// rc3 checks the second loop of a transport for data of a class.
 func (v *validator) rc3(key string, t *Transport, class int) {
 	loop := t.RC3.Loop()
 	if loop == nil {

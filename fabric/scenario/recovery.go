@@ -10,8 +10,8 @@ import (
 	"gswitch/transport"
 )
 
-// Recovery returns the scheme of loss recovery with its options. What all
-// schemes share, cap and timeouts, is left to the caller.
+// Recovery returns the scheme of loss recovery with its options. Cap and timeouts, which
+// all schemes share, are left to the caller.
 func (t *Transport) Recovery() (transport.Config, error) {
 	kind, err := transport.Lookup(t.Mode)
 	if err != nil {
@@ -29,9 +29,8 @@ func (t *Transport) Recovery() (transport.Config, error) {
 	return c, err
 }
 
-// keys returns the options of a scheme that have a key of their own in the
-// document. One that the scheme does not have says nothing: variants change
-// mode alone.
+// keys returns the options of a scheme that have a key of their own in the document. A
+// key that does not apply to the scheme is ignored, since variants may change mode alone.
 func (t *Transport) keys(kind *transport.Kind) map[string]string {
 	given := map[string]string{}
 	put := func(name, text string) {

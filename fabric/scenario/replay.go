@@ -6,7 +6,7 @@ import (
 	"gswitch/section"
 )
 
-// replay checks that a run can be made twice with the same packets.
+// replay checks that a run can be repeated with the same packets.
 func (v *validator) replay() {
 	s := &v.doc.Switch
 	if !s.Replay {

@@ -8,7 +8,7 @@ import (
 	"gswitch/frame"
 )
 
-// retrievals checks what an entry of that kind says.
+// retrievals checks an entry of kind retrievals.
 func (v *validator) retrievals(key string, e *Entry) {
 	if (e.Rate > 0) == (len(e.Phases) > 0) {
 		v.sec.Fail(key, "wants either rate or phases")
@@ -33,7 +33,7 @@ func (e *Entry) retrievals(from, to []int32, start, stop frame.Time, seed uint64
 	return source(workload.NewRetrievals(c))
 }
 
-// phases are those of the entry; the last one may take the rest of the period.
+// phases returns the phases of the entry; the last one may take the rest of the period.
 func (e *Entry) phases() (v []workload.Phase) {
 	left := frame.Time(e.Period)
 	for i, p := range e.Phases {

@@ -1,16 +1,16 @@
 package scenario
 
-// Scalar is a value whose type somebody else knows, such as an option of a
-// congestion control.
+// Scalar is a value whose type is defined elsewhere, such as an option of a congestion
+// control.
 type Scalar string
 
-// UnmarshalText takes any text.
+// UnmarshalText accepts any text.
 func (s *Scalar) UnmarshalText(text []byte) error {
 	*s = Scalar(text)
 	return nil
 }
 
-// JSONSchema describes it for editors.
+// JSONSchema returns the schema of the value for editors.
 func (Scalar) JSONSchema() map[string]any {
 	return map[string]any{"type": []string{"string", "number", "boolean"}}
 }

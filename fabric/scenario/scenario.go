@@ -20,15 +20,15 @@ import (
 // Scenario is a checked document and the runs that it asks for.
 type Scenario struct {
 	File   string
-	Doc    *Document // without what variants and sweeps set
+	Doc    *Document // before variants and sweeps set anything
 	Runs   []Run
 	Expect []*Expectation
 }
 
 // Run is one run of a scenario.
 type Run struct {
-	Name     string // unique: the variant and what the sweep sets
-	Title    string // the same for reports
+	Name     string // unique: the variant and the values of the sweep
+	Title    string // the same, for reports
 	Variant  string // "" without variants
 	Point    []Setting
 	Seed     uint64
@@ -38,29 +38,29 @@ type Run struct {
 	source *yaml.Node
 }
 
-// Setting is what a sweep sets for a run.
+// Setting is a value that a sweep sets for a run.
 type Setting struct {
-	Key   string // as runs are named by it: the end of the path
+	Key   string // as names of runs have it: the end of the path
 	Path  string
 	Value string
 }
 
-// Options change a scenario on the command line.
+// Options are the settings of the command line.
 type Options struct {
 	Short bool     // apply the section short
-	Set   []string // path=value, over what the document and its variants say; a sweep of the same key counts more
-	Seeds []uint64 // in place of those of the document
-	First uint64   // if not 0 and without Seeds: as many as the document has, from this one on
-	Only  []string // only the runs of these variants, or with these names
-	// Confined refuses files that do not lie beside the scenario or below, before they
+	Set   []string // path=value, overriding the document and its variants; a sweep of the same key takes precedence
+	Seeds []uint64 // replace those of the document
+	First uint64   // if not 0 and without Seeds: as many seeds as the document has, starting with this one
+	Only  []string // run only these variants, or the runs with these names
+	// Confined rejects files that are outside the directory of the scenario, before they
 	// are opened.
 	Confined bool
 }
 
-// nameRule is what a scenario may be called.
+// nameRule is the syntax of a scenario's name.
 var nameRule = regexp.MustCompile(`^[\pL\pN_][\pL\pN_. +()-]{0,199}$`)
 
-// maxRuns bounds what a sweep may ask for.
+// maxRuns bounds the number of runs of a sweep.
 const maxRuns = 10_000
 
 // Load reads and checks a scenario file.
@@ -72,8 +72,8 @@ func Load(file string, o Options) (*Scenario, error) {
 	return Parse(file, data, o)
 }
 
-// Parse checks a scenario. file is the name that errors carry, and other
-// files are looked for beside it.
+// Parse checks a scenario. file is the name for errors; other files are relative to its
+// directory.
 func Parse(file string, data []byte, o Options) (*Scenario, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, fmt.Errorf("%s: the document is empty; a scenario has at least version, topology, workload and duration", file)
@@ -108,9 +108,10 @@ func Parse(file string, data []byte, o Options) (*Scenario, error) {
 	return s, nil
 }
 
-// base sets in root, which is as it is written, what the command line says and decodes the document
-// by itself. A setting may suit only what a variant makes of it, such as an option of the congestion
-// control that the variant names: the runs show then.
+// base applies the settings of the command line to root, of which written is the
+// original, and decodes the document by itself. A setting may be valid only in
+// combination with a variant, such as an option of the congestion control that the
+// variant names. Decoding the runs then shows whether it is.
 func (s *Scenario) base(root, written *yaml.Node, o Options) error {
 	if err := setTexts(root, o.Set); err != nil {
 		return err
@@ -153,8 +154,9 @@ func setAll(file string, root *yaml.Node, where string, set *yaml.Node) error {
 	return nil
 }
 
-// setTexts sets what the command line says. Options of one congestion control are none of another:
-// where hosts.cc becomes another one, those of the document go, and those of the command line count.
+// setTexts applies the settings of the command line. Options of one congestion control do
+// not apply to another: if hosts.cc changes, the document's options are dropped and only
+// those of the command line remain.
 func setTexts(root *yaml.Node, set []string) error {
 	hosts := child(root, "hosts")
 	for _, text := range set {
@@ -178,7 +180,7 @@ func setTexts(root *yaml.Node, set []string) error {
 	return nil
 }
 
-// setText sets what the command line says: path=value, the value in YAML.
+// setText applies one setting of the command line: path=value, with the value in YAML.
 func setText(root *yaml.Node, text string) error {
 	path, value, ok := strings.Cut(text, "=")
 	var v yaml.Node
@@ -197,8 +199,8 @@ func setText(root *yaml.Node, text string) error {
 	return nil
 }
 
-// SetIn sets keys (path=value) of a document of any kind, and returns it in YAML. file is
-// the name that errors carry.
+// SetIn sets keys (path=value) of a document of any kind and returns it in YAML. file is
+// the name for errors.
 func SetIn(file string, data []byte, set []string) ([]byte, error) {
 	root, err := parseNode(file, data)
 	if err != nil {
@@ -212,7 +214,7 @@ func SetIn(file string, data []byte, set []string) ([]byte, error) {
 	return yaml.Marshal(root)
 }
 
-// clearLines makes errors about n carry no place in the file.
+// clearLines removes positions, so that errors about n carry no line.
 func clearLines(n *yaml.Node) {
 	n.Line, n.Column = 0, 0
 	for _, e := range n.Content {
@@ -220,8 +222,8 @@ func clearLines(n *yaml.Node) {
 	}
 }
 
-// decode decodes and checks one document, with defaults filled in. run: it is
-// that of a run, which no variant completes any more.
+// decode decodes and checks one document and fills in defaults. run says that it is the
+// final document of a run, to which no variant adds anything.
 func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabric.Topology, error) {
 	doc := new(Document)
 	sec := section.Decode(file, root, doc)
@@ -261,7 +263,7 @@ func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabr
 	}
 	node := child(root, "topology")
 	if child(node, "name") == nil && child(node, "generate") == nil {
-		// A network that is written out has the name of the scenario.
+		// A network that is defined in place gets the name of the scenario.
 		if fabric.CheckName("fabric", doc.Name) != nil {
 			return nil, nil, section.Errors{{File: file, Line: node.Line, Column: node.Column, Key: "topology.name", Problem: "is missing"}}
 		}
@@ -288,9 +290,9 @@ func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabr
 	return doc, topology, sec.Err()
 }
 
-// expand makes the runs: every variant, with every combination of the sweep
-// and every seed. Variants change what is written, and the command line what they make of it;
-// it need suit no run that was not chosen.
+// expand creates the runs: every variant with every combination of the sweep and every
+// seed. Variants change the written document, and the command line changes the result of
+// that. A setting need not be valid for runs that were not selected.
 func (s *Scenario) expand(root, written *yaml.Node, o Options) error {
 	points, err := s.points(child(root, "sweep"))
 	if err != nil {
@@ -333,7 +335,7 @@ func (s *Scenario) expand(root, written *yaml.Node, o Options) error {
 					}
 				}
 				doc, topology, err := decode(s.File, node, o, true)
-				if err != nil && len(name) > 0 { // the only run has no name
+				if err != nil && len(name) > 0 { // a single run has no name
 					err = fmt.Errorf("run %q:\n%w", strings.Join(name, ", "), err)
 				}
 				return node, doc, topology, err
@@ -364,8 +366,8 @@ type setting struct {
 	value, at *yaml.Node
 }
 
-// points returns all combinations of the values of the sweep, the last key
-// changing fastest.
+// points returns all combinations of the values of the sweep; the last key changes
+// fastest.
 func (s *Scenario) points(sweep *yaml.Node) ([][]setting, error) {
 	points := [][]setting{nil}
 	if sweep == nil {
@@ -391,7 +393,7 @@ func (s *Scenario) points(sweep *yaml.Node) ([][]setting, error) {
 	return points, nil
 }
 
-// sweepKeys names the swept paths by their ends, as short as they stay apart.
+// sweepKeys names the swept paths by their ends, as short as is unambiguous.
 func sweepKeys(sweep *yaml.Node) []string {
 	var paths [][]string
 	for i := 0; i+1 < len(sweep.Content); i += 2 {
@@ -413,7 +415,7 @@ func sweepKeys(sweep *yaml.Node) []string {
 	return keys
 }
 
-// label writes a value for the name of a run.
+// label formats a value for the name of a run.
 func label(n *yaml.Node) string {
 	if n.Kind == yaml.ScalarNode {
 		return n.Value
@@ -427,7 +429,7 @@ func label(n *yaml.Node) string {
 	return strings.TrimSpace(string(out))
 }
 
-// only keeps the runs that were asked for.
+// only keeps the selected runs.
 func (s *Scenario) only(names []string) error {
 	if len(names) == 0 {
 		return nil

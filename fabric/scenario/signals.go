@@ -9,16 +9,16 @@ import (
 	"gswitch/feature"
 )
 
-// unsignalled is congestion control that gets no signal, because no switch gives
-// the one that it needs.
+// unsignalled is a congestion control that gets no signal, because no switch gives the
+// one it needs.
 type unsignalled struct {
-	key     string // where it is asked for
+	key     string // the key that asks for it
 	problem string
-	useless bool // without the signal it does nothing
+	useless bool // it does nothing without the signal
 }
 
-// withoutSignal finds congestion control whose flows would go at the rate of their
-// links, so that results would not show why.
+// withoutSignal finds congestion controls that would send at line rate for lack of a
+// signal, which results would not show.
 func (d *Document) withoutSignal() (v []unsignalled) {
 	h := &d.Hosts
 	if s := d.signalOf("hosts.cc", h.CC, h.Class); s != nil {
@@ -35,7 +35,7 @@ func (d *Document) withoutSignal() (v []unsignalled) {
 			class = *e.Class
 		}
 		if e.CC == "" && class == h.Class {
-			continue // as the hosts
+			continue // the same as for the hosts
 		}
 		if s := d.signalOf(fmt.Sprintf("workload[%d].cc", i), cmp.Or(e.CC, h.CC), class); s != nil {
 			v = append(v, *s)
@@ -44,7 +44,7 @@ func (d *Document) withoutSignal() (v []unsignalled) {
 	return v
 }
 
-// signalOf returns what an algorithm in a class misses, or nil.
+// signalOf returns the signal that an algorithm in a class lacks, or nil.
 func (d *Document) signalOf(key, name string, class int) *unsignalled {
 	s := &d.Switch
 	var given, marks bool
@@ -73,7 +73,7 @@ func (d *Document) signalOf(key, name string, class int) *unsignalled {
 	return &unsignalled{key, fmt.Sprintf("%s needs %s, and no switch gives any in class %d; set %s", name, in.Needs, class, fix), !marks}
 }
 
-// signals refuses what does nothing without its signal.
+// signals rejects congestion control that does nothing without its signal.
 func (v *validator) signals() {
 	for _, s := range v.doc.withoutSignal() {
 		if s.useless {
@@ -82,7 +82,7 @@ func (v *validator) signals() {
 	}
 }
 
-// Warnings are what is possible in a run, and seldom meant.
+// Warnings returns warnings about settings that are possible but seldom meant.
 func (d *Document) Warnings() (v []string) {
 	for _, s := range d.withoutSignal() {
 		if !s.useless {

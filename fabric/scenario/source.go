@@ -31,7 +31,7 @@ func (e *Entry) bins() workload.Bins {
 	return v
 }
 
-// sizes returns the distribution of the flows' sizes.
+// sizes returns the distribution of flow sizes.
 func (e *Entry) sizes(dir string) (workload.Sizes, error) {
 	switch {
 	case e.Sizes != "":
@@ -42,8 +42,8 @@ func (e *Entry) sizes(dir string) (workload.Sizes, error) {
 	return workload.Fixed(e.Size), nil
 }
 
-// Source makes the flows of the entry. dir is where files of the document are
-// looked for.
+// Source creates the source of the entry's flows. Files of the document are relative to
+// dir.
 func (e *Entry) Source(d *Document, t *fabric.Topology, dir string, seed uint64) (workload.Source, error) {
 	from, err := FindHosts(t, e.From)
 	if err != nil {
@@ -94,13 +94,13 @@ func (e *Entry) Source(d *Document, t *fabric.Topology, dir string, seed uint64)
 	return nil, fmt.Errorf("kind %q is not known", e.Kind)
 }
 
-// without returns the hosts of v but h.
+// without returns v without host h.
 func without(v []int32, h int32) []int32 {
 	return slices.DeleteFunc(slices.Clone(v), func(x int32) bool { return x == h })
 }
 
-// source hands on what a constructor made, without making an interface of a
-// nil pointer.
+// source passes on the result of a constructor without turning a nil pointer into a
+// non-nil interface.
 func source[S workload.Source](s S, err error) (workload.Source, error) {
 	if err != nil {
 		return nil, err
@@ -108,7 +108,8 @@ func source[S workload.Source](s S, err error) (workload.Source, error) {
 	return s, nil
 }
 
-// overlap is 1 if a sender is a receiver too, and so never sends to all.
+// overlap returns 1 if a sender is also a receiver, and therefore never sends to all of
+// them.
 func overlap(from, to []int32) int {
 	for _, s := range from {
 		for _, d := range to {
@@ -201,10 +202,10 @@ func (e *Entry) list(t *fabric.Topology, start frame.Time) (workload.Source, err
 	return source(workload.NewList(v))
 }
 
-// operations in the order of workload.Operation.
+// operations are the names of workload.Operation, in its order.
 var operations = []string{"all-reduce", "reduce-scatter", "all-gather", "all-to-all"}
 
-// trace reads the flows of a file. Those from stop on are left out.
+// trace reads the flows of a file. Flows from stop on are left out.
 func (e *Entry) trace(t *fabric.Topology, dir string, start, stop frame.Time) (workload.Source, error) {
 	v, err := flowsOf(e.File, dir, t)
 	if err != nil {
@@ -224,7 +225,7 @@ func (e *Entry) trace(t *fabric.Topology, dir string, start, stop frame.Time) (w
 
 func hostLink(t *fabric.Topology, node int) *fabric.Link { return &t.Links[t.Nodes[node].Links[0]] }
 
-// racks numbers the hosts by the switch that they are linked to.
+// racks numbers hosts by the switch to which they are linked.
 func racks(t *fabric.Topology) []int32 {
 	var v []int32
 	for _, h := range t.Hosts() {
@@ -233,8 +234,8 @@ func racks(t *fabric.Topology) []int32 {
 	return v
 }
 
-// linkShare returns which share of the bytes between uniformly chosen senders
-// and receivers passes a link, if equal-cost paths share evenly at each switch.
+// linkShare returns the share of the bytes between uniformly chosen senders and receivers
+// that passes a link, if equal-cost paths share evenly at each switch.
 func linkShare(t *fabric.Topology, from, to []int32, p Port, otherRack bool) float64 {
 	hosts := t.Hosts()
 	rack := racks(t)
@@ -255,13 +256,14 @@ func linkShare(t *fabric.Topology, from, to []int32, p Port, otherRack bool) flo
 	return total / float64(len(from))
 }
 
-// passes returns the share of the traffic from src to dst that leaves p.Node
-// by p.Port.
+// passes returns the share of the traffic from src to dst that leaves p.Node through
+// p.Port.
 func passes(t *fabric.Topology, src, dst int, p Port) float64 {
 	dist := hops(t, dst)
 	flow := make([]float64, len(t.Nodes))
 	flow[src] = 1
-	// Nodes by falling distance: what reaches a node is known when it is reached.
+	// Nodes in order of decreasing distance: all inflow of a node is known when it is
+	// visited.
 	for d := dist[src]; d > 0; d-- {
 		for n := range t.Nodes {
 			if dist[n] != d || flow[n] == 0 {
@@ -285,7 +287,7 @@ func passes(t *fabric.Topology, src, dst int, p Port) float64 {
 	return 0
 }
 
-// hops returns every node's distance to dst; hosts are no way through.
+// hops returns the distance of every node to dst; hosts do not forward.
 func hops(t *fabric.Topology, dst int) []int {
 	dist := make([]int, len(t.Nodes))
 	for i := range dist {
@@ -310,7 +312,7 @@ func hops(t *fabric.Topology, dst int) []int {
 // Schema returns the JSON Schema of scenario files.
 func Schema() []byte { return section.Schema("gfabric scenario", new(Document)) }
 
-// Summary says in a few words what the entry is.
+// Summary returns a short description of the entry.
 func (e *Entry) Summary() string {
 	s := e.Kind
 	switch {

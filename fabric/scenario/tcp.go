@@ -36,7 +36,7 @@ type TCP struct {
 	Jitter units.Duration `yaml:"jitter" doc:"Standard deviation of delay (normal distribution; segments stay in order). Under hosts.tcp only."`
 }
 
-// Streams returns how the flows of an entry go over TCP, nil if they do not.
+// Streams returns the TCP settings of the entry's flows, nil if they do not use TCP.
 func (e *Entry) Streams(h *Hosts) *TCP {
 	t := &h.TCP
 	if e.TCP != nil {
@@ -48,7 +48,7 @@ func (e *Entry) Streams(h *Hosts) *TCP {
 	return t
 }
 
-// Streams reports whether anything goes over TCP.
+// Streams reports whether any flow uses TCP.
 func (d *Document) Streams() bool {
 	for i := range d.Workload {
 		if d.Workload[i].Streams(&d.Hosts) != nil {

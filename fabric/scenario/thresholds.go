@@ -9,8 +9,9 @@ import (
 	"gswitch/options"
 )
 
-// Unreachable reports thresholds for round-trip times that are shorter than that of
-// the empty network: rates would fall with every acknowledgement, to the least.
+// Unreachable reports thresholds for round-trip times that are shorter than the
+// round-trip time of the empty network: rates would fall with every acknowledgement, to
+// the minimum.
 func (d *Document) Unreachable(base frame.Time) (v []string) {
 	h := &d.Hosts
 	v = unreachable(v, "hosts", h.CC, h.Params, base)
@@ -32,7 +33,7 @@ func unreachable(v []string, key, name string, p Params, base frame.Time) []stri
 	}
 	values, err := options.Parse(in.Params, p.texts())
 	if err != nil {
-		return v // which the validation of the document says
+		return v // the document's validation reports it
 	}
 	if values.Choice("delay") == "one-way" {
 		return v // which is half of that, or less

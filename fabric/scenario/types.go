@@ -41,13 +41,13 @@ type Document struct {
 	Short    map[string]yaml.Node   `yaml:"short" doc:"Keys that a short run (--short) sets before everything else."`
 }
 
-// Deviation is a published result that is known not to come out.
+// Deviation is a published result that is known not to be reproduced.
 type Deviation struct {
 	Claim string `yaml:"claim" need:"yes" doc:"What the paper reports, in the language of expect."`
 	Why   string `yaml:"why" need:"yes" doc:"Why it does not come out, as far as that is known."`
 }
 
-// Controller acts on what switches report.
+// Controller acts on the reports of switches.
 type Controller struct {
 	Blackholes string         `yaml:"blackholes" enum:"leave,move" default:"leave" doc:"move: what is for the destination of a blackholed flow (switch.flowradar) is sent by another of its shortest paths, at the switch behind which it vanishes or the nearest before it that has several."`
 	Losses     string         `yaml:"losses" enum:"leave,move" default:"leave" doc:"move: what is for the destinations of frames that a link or a table loses, at random or as a blackhole (switch.lossradar), is sent by other of its shortest paths, at the switch before the link or, where that has none, at those before it."`
@@ -68,19 +68,19 @@ type Paper struct {
 	Text   string `yaml:"text" doc:"What the paper reports."`
 }
 
-// Link says how frames occupy links.
+// Link describes how frames occupy links.
 type Link struct {
 	Overhead string `yaml:"overhead" enum:"ethernet,none" default:"none" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time. none: frames take their own length, as in most simulators."`
 	WholeNs  bool   `yaml:"whole_ns" doc:"true: the time of a frame is truncated to whole nanoseconds, as ns-3 does."`
 }
 
-// Switch is what every switch does.
+// Switch is the configuration of every switch.
 type Switch struct {
 	Buffer Buffer `yaml:"buffer" doc:"The shared packet buffer."`
 	ECN    ECN    `yaml:"ecn" doc:"ECN marking at dequeue, at every egress queue."`
 	INT    INT    `yaml:"int" doc:"In-band telemetry."`
 
-	Features section.Extra[queueFeatures] // of switches, as they registered themselves
+	Features section.Extra[queueFeatures] // of switches, as registered
 
 	Order     config.Order     `yaml:"order" doc:"How the frames of every egress queue leave. First in, first out if left out."`
 	Rank      string           `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack,priority" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf). priority: the least that lstf wrote, whatever the wait (lstf.fixed)."`
@@ -147,7 +147,7 @@ type PFC struct {
 	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a switch disables a port whose neighbour goes on although it was asked to pause, four times. Nobody looks if left out."`
 }
 
-// Hosts is what every host does.
+// Hosts is the configuration of every host.
 type Hosts struct {
 	Payload     units.Size     `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
 	CC          string         `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list. none keeps to a window of the bandwidth-delay product; with params window: none to nothing but the rate of its link."`
@@ -174,7 +174,7 @@ type Hosts struct {
 	Sizes       Sizes          `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
 	Overrides   []Override     `yaml:"overrides" doc:"Hosts that differ."`
 
-	Features section.Extra[hostFeatures] // of hosts, as they registered themselves
+	Features section.Extra[hostFeatures] // of hosts, as registered
 }
 
 // Params are options of an algorithm.
@@ -200,13 +200,13 @@ type Transport struct {
 	DynamicRTO      bool           `yaml:"dynamic_rto" doc:"true: the timeout follows measured round-trip times."`
 }
 
-// CNP says how a receiver reports congestion marks.
+// CNP configures how a receiver reports congestion marks.
 type CNP struct {
 	Frames   bool           `yaml:"frames" doc:"true: by RoCEv2 notification frames. false: by a bit of each acknowledgement."`
 	Interval units.Duration `yaml:"interval" default:"50us" doc:"Least time between two frames for a flow."`
 }
 
-// Sizes are lengths on the wire.
+// Sizes are lengths of frames on the wire.
 type Sizes struct {
 	Data   int `yaml:"data" range:"0,1000" doc:"Bytes of a data frame besides payload and telemetry. 0: those of the headers."`
 	Ack    int `yaml:"ack" range:"0,1000" doc:"Bytes of an acknowledgement without telemetry."`
@@ -214,7 +214,7 @@ type Sizes struct {
 	PFC    int `yaml:"pfc" range:"0,1000" doc:"Bytes of a pause frame."`
 }
 
-// Override is what some hosts do in place of what all do.
+// Override changes the configuration of some hosts.
 type Override struct {
 	Hosts     []string   `yaml:"hosts" need:"yes" doc:"Names, ranges such as h1..h4, or all."`
 	CC        string     `yaml:"cc" doc:"Congestion control of what they send."`
@@ -223,7 +223,7 @@ type Override struct {
 	PFC       *bool      `yaml:"pfc" doc:"false: they neither follow nor send pause frames."`
 }
 
-// Variant is one of several runs side by side.
+// Variant is one of several alternatives that are compared.
 type Variant struct {
 	Name  string               `yaml:"name" need:"yes" doc:"Name for reports and expectations: letters, digits and _."`
 	Title string               `yaml:"title" doc:"What reports call it. The name if left out."`

@@ -15,7 +15,7 @@ import (
 	"gswitch/units"
 )
 
-// validator checks what values mean together.
+// validator checks that values are consistent with each other.
 type validator struct {
 	doc  *Document
 	t    *fabric.Topology
@@ -53,8 +53,8 @@ func (v *validator) all() {
 	v.measure()
 }
 
-// names checks that the elements of a list have different names that
-// expectations can use.
+// names checks that the elements of a list have distinct names that expectations can
+// refer to.
 func (v *validator) names(list string, n int, name func(int) string) {
 	seen := map[string]bool{}
 	for i := range n {
@@ -185,7 +185,7 @@ func (v *validator) congestion(key, name string, p Params) {
 	}
 }
 
-// Congestion returns the constructor of an algorithm.
+// Congestion returns the constructor of a congestion control algorithm.
 func Congestion(name string, p Params) (func(*cc.Env) cc.Algorithm, error) {
 	return cc.Factory(name, p.texts())
 }
@@ -211,8 +211,7 @@ func (v *validator) transport(key string, t *Transport) {
 	}
 }
 
-// Packets returns how many frames may be in flight: 0 for none (no cap), -1
-// for auto.
+// Packets returns the limit of frames in flight: 0 for none, -1 for auto.
 func (t *Transport) Packets() (int, error) {
 	switch t.Cap {
 	case "none":

@@ -66,7 +66,7 @@ type Bin struct {
 	Max   units.Size `yaml:"max" need:"yes" doc:"Largest size."`
 }
 
-// Phase is a span of time with a rate of its own.
+// Phase is a span of time with its own rate.
 type Phase struct {
 	Rate float64        `yaml:"rate" need:"yes" range:"0,1000000000" doc:"Workflows per second of each client."`
 	For  units.Duration `yaml:"for" doc:"How long it lasts. The last one: what the others leave of the period, if left out."`
@@ -80,7 +80,7 @@ type FlowSpec struct {
 	Size units.Size     `yaml:"size" need:"yes" doc:"Bytes."`
 }
 
-// uses says which keys mean something for a kind, beyond those that all have.
+// uses lists the keys that apply to a kind, besides those of all kinds.
 var uses = map[string][]string{
 	"poisson":             {"from", "to", "stop", "sizes", "bins", "size", "load", "load_on", "pick", "count", "rate", "response", "persistent"},
 	"incast":              {"from", "to", "stop", "size", "total", "fanin", "senders", "every", "load", "rate", "count", "jitter"},
@@ -96,10 +96,10 @@ var uses = map[string][]string{
 	"flows":               {"flows"},
 }
 
-// everyKind are the keys of an entry that all kinds have.
+// everyKind lists the keys of an entry that apply to all kinds.
 var everyKind = []string{"group", "kind", "start", "class", "cc", "params", "transport", "tcp"}
 
-// Measure says what is recorded beyond the flows.
+// Measure configures what is recorded besides the flows.
 type Measure struct {
 	Warmup      units.Duration `yaml:"warmup" doc:"Flows that start earlier, and samples from before, do not count."`
 	FCT         string         `yaml:"fct" enum:"ack,arrival" default:"ack" doc:"When a flow is complete: its last acknowledgement is at the sender, or its last byte at the receiver."`
@@ -134,7 +134,7 @@ type Window struct {
 	To   units.Duration `yaml:"to" doc:"End. That of the run if left out."`
 }
 
-// Event is an instant from which something is timed.
+// Event is an instant from which times are measured.
 type Event struct {
 	Name    string         `yaml:"name" need:"yes" doc:"Name in front of its values."`
 	At      units.Duration `yaml:"at" doc:"Instant."`
