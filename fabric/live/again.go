@@ -12,9 +12,9 @@ import (
 	"gswitch/sim"
 )
 
-// Again is a vnet.Engine that makes a run happen again that was recorded on real frames:
-// the same calls in the same order, at the same instants, with the frames that the nodes
-// send. Faults are in the record, in what came and when.
+// Again is a vnet.Engine that repeats a run that was recorded on real frames: the same
+// calls in the same order at the same instants, with the frames that the nodes send. The
+// record contains the effects of faults: which frames arrived, and when.
 type Again struct {
 	p       *replay.NetworkPlayer
 	ctl     control
@@ -24,20 +24,21 @@ type Again struct {
 	err     error
 	halted  error // why the record ended
 
-	stopAt frame.Time // Never: nowhere
+	stopAt frame.Time // Never: do not stop
 	atStop func(now frame.Time) (next frame.Time, err error)
 }
 
-// ErrStopAt is the error of Run behind StopAt.
+// ErrStopAt is the error that Run returns after the last instant of StopAt.
 var ErrStopAt = errors.New("the replay was to end here")
 
-// StopAt calls do at an instant, and at the next ones that it returns. Behind the last one,
-// of which it returns frame.Never, Run ends.
+// StopAt calls do at an instant, and then at each instant that it returns. When it
+// returns frame.Never, Run ends.
 func (a *Again) StopAt(at frame.Time, do func(now frame.Time) (next frame.Time, err error)) {
 	a.stopAt, a.atStop = at, do
 }
 
-// Replayer returns what makes an engine for the run of a record; made is called with it.
+// Replayer returns a maker of the engine for a recorded run. made is called with the
+// engine.
 func Replayer(in *replay.Reader, made func(*Again)) vnet.EngineMaker {
 	return func(*vnet.EngineSpec) (vnet.Engine, error) {
 		p, err := replay.NewNetworkPlayer(in)
@@ -53,13 +54,13 @@ func Replayer(in *replay.Reader, made func(*Again)) vnet.EngineMaker {
 
 var _ vnet.Engine = (*Again)(nil)
 
-// Player returns what replays the record.
+// Player returns the player of the record.
 func (a *Again) Player() *replay.NetworkPlayer { return a.p }
 
-// Cut returns why the record ended before the run did, nil if it has all of it.
+// Cut returns why the record ends before the run does, or nil if it is complete.
 func (a *Again) Cut() error { return a.halted }
 
-// one does the first entry of the agenda, if it is due.
+// one runs the first entry of the agenda, if it is due.
 func (a *Again) one(now frame.Time) bool {
 	if a.ctl.Next() > now {
 		return false
@@ -68,7 +69,7 @@ func (a *Again) one(now frame.Time) bool {
 	return true
 }
 
-// Virtual implements vnet.Engine: frames are those of a run on real frames.
+// Virtual implements vnet.Engine: the frames are those of a run on real frames.
 func (a *Again) Virtual() bool { return false }
 
 // Pool implements vnet.Engine.
@@ -89,7 +90,7 @@ func (a *Again) Connect(x int, px uint16, y int, py uint16, _ sim.Link) sim.Link
 // Now implements vnet.Engine.
 func (a *Again) Now() frame.Time { return a.p.Now() }
 
-// LocalTime implements vnet.Engine: runs whose nodes have clocks of their own are not
+// LocalTime implements vnet.Engine. Runs whose nodes have clocks of their own are not
 // recorded.
 func (a *Again) LocalTime(_ int, at frame.Time) frame.Time { return at }
 
@@ -101,10 +102,10 @@ func (a *Again) Every(first, period frame.Time, fn func(now frame.Time)) {
 	a.ctl.Put(sim.Entry{At: first, Period: max(1, period), Do: fn})
 }
 
-// Poke implements vnet.Engine: what a node does then is in the record.
+// Poke implements vnet.Engine: the node's reaction is in the record.
 func (a *Again) Poke(int) {}
 
-// Apart implements vnet.Engine: one worker stepped all nodes.
+// Apart implements vnet.Engine: recorded runs have one worker for all nodes.
 func (a *Again) Apart(int) bool { return false }
 
 // EveryOn implements vnet.Engine.
@@ -155,7 +156,7 @@ func (a *Again) Halt() error { return a.Run(frame.Never) }
 // Close implements vnet.Engine.
 func (a *Again) Close() error { return nil }
 
-// change takes the place of a change below the nodes: what came of it is in the record.
+// change replaces a change below the nodes: its effects are in the record.
 func (a *Again) change() {
 	if a.running {
 		a.ctl.Put(sim.Entry{Do: func(frame.Time) {}})
@@ -171,7 +172,7 @@ func (a *Again) Fault(_ sim.LinkID, _ sim.Way, c fault.Config) error {
 	return nil
 }
 
-// SetLink implements vnet.Engine: it is a change at both ends.
+// SetLink implements vnet.Engine: it counts as a change at both ends.
 func (a *Again) SetLink(sim.LinkID, bool) error {
 	a.change()
 	a.change()
@@ -221,22 +222,22 @@ func (a *Again) Storm(sim.LinkID, sim.Way, sim.Storm) error {
 	return fmt.Errorf("storms of pause frames exist in virtual time only")
 }
 
-// Stats implements vnet.Engine: what links did is not in the record.
+// Stats implements vnet.Engine: counters of links are not in the record.
 func (a *Again) Stats() sim.Stats { return sim.Stats{} }
 
 // Digest implements vnet.Engine.
 func (a *Again) Digest() string { return "" }
 
-// idle is an engine whose nodes others step: no time passes in it.
+// idle is an engine whose nodes are stepped elsewhere. Its time stands still.
 type idle struct {
 	Again
 	pool  *frame.Pool
 	nodes *[]frame.Stepper
 }
 
-// Idle returns what makes an engine for a network of which others step the nodes, which
-// allocate from pool. Run ends with ErrStopAt; nodes gets the nodes by their numbers, which do
-// what is to be done behind their calls.
+// Idle returns a maker of an engine for a network whose nodes the caller steps; they
+// allocate from pool. Run always returns ErrStopAt. nodes receives the steppers by
+// number; each calls the function after of AddNode once it has been stepped.
 func Idle(pool *frame.Pool, nodes *[]frame.Stepper) vnet.EngineMaker {
 	return func(*vnet.EngineSpec) (vnet.Engine, error) { return &idle{pool: pool, nodes: nodes}, nil }
 }

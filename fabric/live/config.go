@@ -14,51 +14,52 @@ import (
 
 // Wires are the veth pairs of a topology.
 type Wires interface {
-	// End returns the network namespace (a name under /run/netns, or a path)
-	// and the interface of a port.
+	// End returns the network namespace (a name under /run/netns, or a path) and the
+	// interface of a port.
 	End(node, port int) (netns, iface string)
 }
 
 // Config describes an engine on real frames.
 type Config struct {
-	// Wires of the topology; nil joins the ports in memory, within the process:
-	// same nodes, same time, no kernel in between.
+	// Wires are the veth pairs of the topology. nil joins the ports in memory, within the
+	// process: same nodes, same time, no kernel in between.
 	Wires Wires
 
-	// Dilation is how many real nanoseconds the nodes take for one. 0 = 1.
+	// Dilation is how many real nanoseconds one nanosecond of the nodes takes. 0 = 1.
 	Dilation int64
 
-	// Bound is how late (99th percentile, time of the nodes) a run may be and
-	// still be valid. 0 = a quarter of T.
+	// Bound is the largest lateness (99th percentile, in the nodes' time) of a valid run.
+	// 0 = a quarter of T.
 	Bound frame.Time
 
-	// Workers is how many threads step nodes: one has the hosts, the others
-	// share the switches; 1 has all. 0 takes what the machine has: see Place.
+	// Workers is the number of threads that step nodes: one steps the hosts, the others
+	// share the switches; 1 steps all. 0 chooses a number for this machine, see Place.
 	Workers int
 	Poll    dataplane.PollMode
-	// CPUs to pin the workers to, in their order. Empty: not pinned.
+	// CPUs to pin the workers to, in the order of the workers. Empty: not pinned.
 	CPUs []int
 
-	// Record, where not nil, says where the run is recorded to. A run that cannot be
-	// recorded is not, and Recorded says why, or it is refused with Must.
+	// Record, if not nil, says where the run is recorded. If a run cannot be recorded, it
+	// proceeds without a record and Recorded returns the reason, or it is rejected if
+	// Must is set.
 	Record *Record
 
 	Logger *slog.Logger // nil: warnings and errors of slog.Default()
 
-	// Part, where not nil, is what this process has of the network: the rest is
-	// with other processes, at the other ends of the wires.
+	// Part, if not nil, is the part of the network that this process steps. Other
+	// processes, at the other ends of the wires, step the rest.
 	Part *Part
 }
 
-// Part is what one of several processes has of a network. All of them make the
-// same network and step nodes of their own.
+// Part is the part of a network that one of several processes steps. All of them build
+// the same network.
 type Part struct {
 	Name      string
 	Own       []bool // by node of the topology
-	Processes int    // how many there are
+	Processes int    // number of processes
 
-	// Begin is called when all ports of the process are up, and returns when time
-	// is to begin, the same instant everywhere.
+	// Begin is called when all ports of the process are up. It returns the instant at
+	// which time starts, which is the same in all processes.
 	Begin func() (time.Time, error)
 }
 
@@ -76,7 +77,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// Maker returns what makes an engine by c, for vnet.Config.
+// Maker returns a maker of engines with configuration c, for vnet.Config.
 func Maker(c Config) vnet.EngineMaker {
 	return func(spec *vnet.EngineSpec) (vnet.Engine, error) {
 		e, err := New(c, spec)
@@ -87,7 +88,7 @@ func Maker(c Config) vnet.EngineMaker {
 	}
 }
 
-// Timed is an engine that says how well it kept time.
+// Timed is an engine that measures how well it kept time.
 type Timed interface {
 	// Timing is complete after Halt.
 	Timing() *results.Timing

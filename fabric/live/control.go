@@ -5,16 +5,16 @@ import (
 	"gswitch/sim"
 )
 
-// control runs what is to happen at an instant on its worker: arrivals of a
-// workload, samples, faults. To the worker it is a node without ports.
+// control runs on its worker what is scheduled for an instant: arrivals of a workload,
+// samples, faults. To the worker it is a node without ports.
 type control struct {
 	sim.Agenda
 	ran  uint64
-	tape *tape // nil: the run is not recorded
+	tape *tape // nil if the run is not recorded
 }
 
-// Advance implements frame.Node: it runs what is due, in the order of the
-// instants and, at one instant, in which it was asked for.
+// Advance implements frame.Node. It runs what is due, in the order of the instants, and
+// in the order of scheduling if instants are equal.
 func (c *control) Advance(now frame.Time) {
 	for c.Next() <= now {
 		if c.tape != nil {
@@ -29,8 +29,7 @@ func (c *control) Advance(now frame.Time) {
 func (c *control) one(now frame.Time) {
 	e := c.Take()
 	if again := e; e.Period != 0 {
-		// What was missed is not made up for: several samples of one instant say
-		// nothing more.
+		// Skip what was missed: several samples at one instant add no information.
 		again.At += (now-e.At)/e.Period*e.Period + e.Period
 		c.Put(again)
 	}

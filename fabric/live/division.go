@@ -8,13 +8,13 @@ import (
 	"gswitch/fabric"
 )
 
-// Division says which nodes of a network have a process of their own.
+// Division says which nodes of a network have their own process.
 type Division uint8
 
 const (
-	Together Division = iota // none: one process has all
-	Hosts                    // every host; one process has all switches
-	Each                     // every host and every switch
+	Together Division = iota // none: one process steps all
+	Hosts                    // every host has one; one process steps all switches
+	Each                     // every host and every switch has one
 )
 
 var divisions = [...]string{Together: "one", Hosts: "hosts", Each: "each"}
@@ -37,18 +37,18 @@ func ParseDivision(s string) (Division, error) {
 	return 0, fmt.Errorf("%q does not say which nodes have a process of their own: one (none, all nodes are in one), hosts (each host; all switches are in one) or each (each host and each switch)", s)
 }
 
-// Process is one of several that have a network between them.
+// Process is one of several processes that share a network.
 type Process struct {
 	Name    string
-	Nodes   []int // of the topology
+	Nodes   []int // numbers in the topology
 	Workers int
 	CPUs    []int // of the workers; empty: not pinned
 }
 
-// Divide gives every node of a topology a process, those with switches first,
-// and every worker a processor. workers is how many threads a process with
-// several switches has, 0 = as many as allowed suggest, which are the processors
-// to run on; pin are those that the user wants, in the order of the workers.
+// Divide assigns a process to every node of a topology, processes of switches first, and
+// a processor to every worker. workers is the number of threads of a process with several
+// switches; 0 derives it from allowed, the processors that may be used. pin lists the
+// processors that the user asked for, in the order of the workers.
 func Divide(t *fabric.Topology, d Division, workers int, allowed, pin []int) []Process {
 	var v []Process
 	add := func(workers int, nodes ...int) {
@@ -73,19 +73,18 @@ func Divide(t *fabric.Topology, d Division, workers int, allowed, pin []int) []P
 	return v
 }
 
-// switchWorkers is how many threads step the switches where hosts have threads
-// of their own: one for each four switches, and for no more than half of the
-// processors.
+// switchWorkers returns the number of threads for switches if hosts have threads of their
+// own: one per four switches, but at most half of the processors.
 func switchWorkers(cpus, switches int) int {
 	return max(1, min(cpus/2, (switches+3)/4))
 }
 
-// pinAll gives workers processors. The first one is left to the rest of the
-// machine. Where there is one for each worker, each has its own; where there are
-// fewer, switches, of which each serves several hosts, have one each as long as
-// hosts have as many, and the hosts share the rest in turn. Where there are too few for
-// that the kernel decides who runs where: a worker that waits for another one's
-// processor while a third is free would be late for nothing.
+// pinAll assigns processors to workers. The first processor is left to the rest of the
+// machine. If there is one for each worker, each gets its own. If there are fewer, each
+// switch worker gets its own, since it serves several hosts, as long as at least as many
+// remain for hosts, and the hosts share the rest in turn. If there are too few even for
+// that, nothing is pinned and the kernel schedules: otherwise a worker could wait for a
+// busy processor while another one is idle.
 func pinAll(v []Process, withSwitches int, allowed, pin []int) {
 	next := 0
 	give := func(p *Process, from []int) {
@@ -122,7 +121,7 @@ func pinAll(v []Process, withSwitches int, allowed, pin []int) {
 	}
 }
 
-// Processors are those on which this process may run, in order.
+// Processors returns the processors on which this process may run, in order.
 func Processors() (v []int) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {

@@ -28,18 +28,18 @@ type Engine struct {
 
 	gc collector
 
-	tape    *tape // nil: the run is not recorded
-	untaped error // why not all of it is
+	tape    *tape // nil if the run is not recorded
+	untaped error // why the record is incomplete
 
-	// What callbacks and the caller of Run exchange.
+	// Shared by callbacks and the caller of Run.
 	mu      sync.Mutex
 	err     error
 	stopped chan struct{} // closed with the first error
 
 	phase phase
-	end   frame.Time // of time, once it is halted
+	end   frame.Time // when time stopped; set once halted
 	final *dataplane.Stats
-	clock time.Duration // what a look at the clock costs
+	clock time.Duration // cost of reading the clock
 }
 
 type phase uint8
@@ -53,11 +53,11 @@ const (
 
 // link is a link of the topology with its two ports.
 type link struct {
-	ports [2]*dataplane.Port // from the first node to the second, and back; nil where another process has it
+	ports [2]*dataplane.Port // from the first node to the second, and back; nil if another process has it
 	ends  [2]int             // nodes
 
-	cut     bool // by SetLink
-	reboots int  // of its ends, that are under way
+	cut     bool // set by SetLink
+	reboots int  // number of its ends that are rebooting
 }
 
 func (l *link) up() bool { return !l.cut && l.reboots == 0 }
@@ -104,25 +104,24 @@ func New(c Config, spec *vnet.EngineSpec) (*Engine, error) {
 }
 
 const (
-	// maxFrame is what a veth takes with an XDP program (drivers/net/veth.c: a
-	// page less headroom and skb_shared_info).
+	// maxFrame is the largest frame that a veth with an XDP program accepts
+	// (drivers/net/veth.c: a page less headroom and skb_shared_info).
 	maxFrame = 3498
-	// maxGrowth is what switches may add to a frame: in-band telemetry.
+	// maxGrowth is the most that switches may add to a frame: in-band telemetry.
 	maxGrowth = 256
-	// ringSize of every AF_XDP ring: a worker that is kept from its processor
-	// for 20 ms finds 256 frames of a link that really has 100 Mb/s.
+	// ringSize is the size of every AF_XDP ring: a worker that is preempted for 20 ms
+	// finds 256 frames on a link that really runs at 100 Mb/s.
 	ringSize = 256
-	// maxFrames bounds what the arena has for frames that are under way: 256 MiB
-	// of locked memory. Networks that can queue more hardly ever do.
+	// maxFrames bounds the arena's share for frames in flight: 256 MiB of locked memory.
+	// Networks that can queue more hardly ever do.
 	maxFrames = 1 << 17
 )
 
-// leastFrames is what a process has for frames that are under way at least.
+// leastFrames is the least number of frames in flight that a process has room for.
 const leastFrames = 1 << 13
 
-// chunks is the size of the arena: frames under way, and what lies in the
-// rings of all ports ready to be received into or received. Frames wait in
-// switches, of which a process may have some.
+// chunks is the size of the arena: frames in flight plus those in the rings of all ports,
+// empty or received. Frames wait in switches, of which a process may have only some.
 func (e *Engine) chunks() int {
 	t := e.spec.Plan.Topology
 	if e.cfg.Part == nil {
@@ -141,7 +140,7 @@ func (e *Engine) chunks() int {
 	return min(max(share, leastFrames), maxFrames) + ports*2*ringSize
 }
 
-// owns says whether this process steps a node of the topology.
+// owns reports whether this process steps a node of the topology.
 func (e *Engine) owns(node int) bool { return e.cfg.Part == nil || e.cfg.Part.Own[node] }
 
 // Virtual implements vnet.Engine.
@@ -150,7 +149,7 @@ func (e *Engine) Virtual() bool { return false }
 // Pool implements vnet.Engine.
 func (e *Engine) Pool(node int) *frame.Pool { return e.dp.Worker(e.place[node]).Pool() }
 
-// AddNode implements vnet.Engine. Nobody steps here what another process has.
+// AddNode implements vnet.Engine. It ignores nodes of other processes.
 func (e *Engine) AddNode(at int, s frame.Stepper, after func(now frame.Time)) int {
 	if e.tape != nil {
 		s, after = e.tape.Add(s, after), nil
@@ -166,7 +165,7 @@ func (e *Engine) AddNode(at int, s frame.Stepper, after func(now frame.Time)) in
 	return len(e.nodes) - 1
 }
 
-// Connect implements vnet.Engine. An impossible connection is reported by Run.
+// Connect implements vnet.Engine. Run returns the error of an impossible connection.
 func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l sim.Link) sim.LinkID {
 	id := sim.LinkID(len(e.links))
 	k := link{ends: [2]int{a, b}}
@@ -191,14 +190,14 @@ func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l sim.Link) sim.Lin
 	return id
 }
 
-// measure asks for what frames take from node to node, and for stamps on those of
-// PTP.
+// measure enables the measurement of a link's transit times, and time stamps on PTP
+// frames.
 func (e *Engine) measure(k *link) error {
 	switch {
 	case k.ports[0] != nil && k.ports[1] != nil:
 		return errors.Join(e.dp.Measure(k.ports[0], k.ports[1]), e.dp.Measure(k.ports[1], k.ports[0]),
 			e.dp.Stamp(k.ports[0], k.ports[1]), e.dp.Stamp(k.ports[1], k.ports[0]))
-	case e.cfg.Part == nil: // it failed before
+	case e.cfg.Part == nil: // reported earlier
 		return nil
 	}
 	for _, p := range k.ports {
@@ -230,10 +229,9 @@ func (e *Engine) linkName(id sim.LinkID) string {
 	return t.Nodes[t.Links[id].A.Node].Name + " - " + t.Nodes[t.Links[id].B.Node].Name
 }
 
-// Now implements vnet.Engine. It may be later than what a callback is given,
-// and go back between two calls: what passes while a worker with a step is kept
-// from its processor counts until the worker is back. What callbacks are given
-// only goes on.
+// Now implements vnet.Engine. It may be later than the time passed to a callback, and may
+// go back between two calls: while a worker with a step is preempted, the time that
+// passes counts until the worker resumes. The time passed to callbacks never goes back.
 func (e *Engine) Now() frame.Time {
 	if e.phase >= halted {
 		return e.end
@@ -244,8 +242,8 @@ func (e *Engine) Now() frame.Time {
 // At implements vnet.Engine.
 func (e *Engine) At(t frame.Time, fn func(now frame.Time)) { e.ctl[0].Put(sim.Entry{At: t, Do: fn}) }
 
-// Every implements vnet.Engine. Where a worker comes so late that an instant
-// of the next period has come too, it is called once for both.
+// Every implements vnet.Engine. If a worker is so late that the next period has been
+// reached too, fn is called once for both.
 func (e *Engine) Every(first, period frame.Time, fn func(now frame.Time)) {
 	e.ctl[0].Put(sim.Entry{At: first, Period: max(1, period), Do: fn})
 }
@@ -261,8 +259,8 @@ func (e *Engine) EveryOn(node int, first, period frame.Time, fn func(now frame.T
 // Apart implements vnet.Engine.
 func (e *Engine) Apart(node int) bool { return e.nodes[node].worker != 0 }
 
-// Call lets f run on the thread of the callbacks, soon, and does not wait for
-// it. It may be called from any goroutine once Run has begun.
+// Call makes f run on the thread of the callbacks soon, and does not wait for it. Any
+// goroutine may call it once Run has started.
 func (e *Engine) Call(f func(now frame.Time)) error { return e.dp.Worker(0).Post(e.Now(), f) }
 
 // Poke implements vnet.Engine: a worker asks all its nodes in every loop.

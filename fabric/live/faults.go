@@ -9,27 +9,27 @@ import (
 	"gswitch/sim"
 )
 
-// Faults on the worker of the callbacks are made there before its next event,
-// at the instant at which they are asked for. Those elsewhere go into the
-// worker's mailbox, and how late they come is measured there. Of several
-// processes each makes those at its own ports and nodes, by the clock.
+// Faults on the callbacks' worker take effect before its next event, at the instant for
+// which they were scheduled. Those on other workers go through the worker's mailbox,
+// where their lateness is measured. If there are several processes, each injects the
+// faults of its own ports and nodes, by the clock.
 
-// on lets f run on a worker, now.
+// on runs f on a worker as soon as possible.
 func (e *Engine) on(worker int, f func(now frame.Time)) error {
 	switch {
 	case e.phase == closed:
 		return dataplane.ErrStopped
-	case e.phase != running: // workers stand
+	case e.phase != running: // workers are not running
 		f(e.Now())
 		return nil
 	case worker == 0:
-		e.ctl[0].Put(sim.Entry{At: 0, Do: f}) // before what else is due
+		e.ctl[0].Put(sim.Entry{At: 0, Do: f}) // before anything else that is due
 		return nil
 	}
 	return e.dp.Worker(worker).Post(e.Now(), f)
 }
 
-// carryOut makes a change where it belongs.
+// carryOut makes a change on the worker that owns it.
 func (e *Engine) carryOut(c dataplane.Change, err error) error {
 	if err != nil {
 		return err
@@ -51,8 +51,8 @@ func (e *Engine) checkNode(node int) error {
 	return nil
 }
 
-// Fault implements vnet.Engine. Frames are judged where they leave the port
-// of the sender.
+// Fault implements vnet.Engine. The model is applied to frames as they leave the sender's
+// port.
 func (e *Engine) Fault(id sim.LinkID, way sim.Way, c fault.Config) error {
 	if err := e.checkLink(id, way); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (e *Engine) Fault(id sim.LinkID, way sim.Way, c fault.Config) error {
 	}
 	p := e.links[id].ports[way]
 	if p == nil {
-		return nil // the process that has it makes it
+		return nil // the process that has the port does it
 	}
 	r := frame.NewRand(e.spec.Seed ^ uint64(2*int(id)+int(way)+1)<<32)
 	seed := r.Uint64()
@@ -79,7 +79,7 @@ func (e *Engine) SetLink(id sim.LinkID, up bool) error {
 	return e.showLink(l)
 }
 
-// showLink lets the ports of a link know whether it is up.
+// showLink tells the ports of a link whether it is up.
 func (e *Engine) showLink(l *link) error {
 	for _, p := range l.ports {
 		if p == nil {
@@ -92,8 +92,8 @@ func (e *Engine) showLink(l *link) error {
 	return nil
 }
 
-// Pause implements vnet.Engine: frames that arrive wait in the rings of the
-// node's ports, as far as those go.
+// Pause implements vnet.Engine: arriving frames wait in the rings of the node's ports, as
+// far as these have room.
 func (e *Engine) Pause(node int, until frame.Time) error {
 	if err := e.checkNode(node); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (e *Engine) Slow(node int, gap frame.Time) error {
 	})
 }
 
-// Reboot implements vnet.Engine. What a fault cuts meanwhile stays down.
+// Reboot implements vnet.Engine. A link that a fault cuts in the meantime stays down.
 func (e *Engine) Reboot(node int, down frame.Time) error {
 	if err := e.checkNode(node); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (e *Engine) Reboot(node int, down frame.Time) error {
 	})
 }
 
-// reboot counts the ends of a node's links that are rebooting.
+// reboot counts, for each link of a node, the ends that are rebooting.
 func (e *Engine) reboot(node, by int) {
 	for i := range e.links {
 		l := &e.links[i]
@@ -154,7 +154,7 @@ func (e *Engine) reboot(node, by int) {
 	}
 }
 
-// Storm implements vnet.Engine: it is refused.
+// Storm implements vnet.Engine: it is not supported.
 func (e *Engine) Storm(id sim.LinkID, way sim.Way, _ sim.Storm) error {
 	if err := e.checkLink(id, way); err != nil {
 		return err

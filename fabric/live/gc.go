@@ -11,24 +11,23 @@ import (
 	"strings"
 )
 
-// collector keeps the garbage collector from running while time goes on. The
-// workers make no garbage, but callbacks (samples, flows) do, and a collection
-// takes a quarter of the processors for as long as it lasts: on two of them
-// that is a worker that comes milliseconds late. So collection is off up to a
-// limit of memory, beyond which it works as always: a run that is long enough
-// to need it is late then, and says so.
+// collector disables the garbage collector while time runs. Workers allocate nothing, but
+// callbacks (samples, flows) do, and a collection takes a quarter of the processors while
+// it lasts: with two processors a worker would be milliseconds late. Up to a limit of
+// memory there is no collection. Beyond the limit the collector works as usual; a run
+// that gets there may be late, and its timing shows it.
 type collector struct {
 	percent int
 	limit   int64
 	held    bool
 }
 
-// most is by how much the heap may grow before it is collected, where the
-// machine has twice as much to spare.
+// most is how much the heap may grow before a collection, if the machine has twice as
+// much available.
 const most = 2 << 30
 
-// allowance is by how much it may grow on this machine: half of what is
-// available, so that the rest of it lives on; nothing where that is not known.
+// allowance returns how much the heap may grow on this machine: half of the available
+// memory, to leave the rest to others, or 0 if that is not known.
 func allowance() int64 {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
@@ -38,7 +37,7 @@ func allowance() int64 {
 	return min(most, available(f)/2)
 }
 
-// available is MemAvailable (proc_meminfo(5)) in bytes, 0 if it is not known.
+// available returns MemAvailable (proc_meminfo(5)) in bytes, 0 if it is not known.
 func available(meminfo io.Reader) int64 {
 	for lines := bufio.NewScanner(meminfo); lines.Scan(); {
 		rest, ok := strings.CutPrefix(lines.Text(), "MemAvailable:")
@@ -54,20 +53,20 @@ func available(meminfo io.Reader) int64 {
 	return 0
 }
 
-// hold collects what there is, and no more, in one of so many processes.
+// hold collects once and then disables collection, in one of several processes.
 func (c *collector) hold(processes int) {
 	debug.FreeOSMemory()
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	metrics.Read(s)
 	c.limit = debug.SetMemoryLimit(int64(s[0].Value.Uint64()) + allowance()/int64(max(1, processes)))
-	if c.limit != math.MaxInt64 { // the user has set one: it holds
+	if c.limit != math.MaxInt64 { // set by the user: keep it
 		debug.SetMemoryLimit(c.limit)
 	}
 	c.percent = debug.SetGCPercent(-1)
 	c.held = true
 }
 
-// release puts everything back.
+// release restores the previous settings.
 func (c *collector) release() {
 	if !c.held {
 		return

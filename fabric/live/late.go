@@ -2,8 +2,8 @@ package live
 
 import "gswitch/histogram"
 
-// Late is the 99th percentile of lateness so far, in seconds of the nodes, for
-// those who look on while it runs. Workers are asked, so they must not call it.
+// Late returns the 99th percentile of lateness so far, in seconds of the nodes' time. It
+// is meant for progress displays. It asks the workers, so it must not be called on one.
 func (e *Engine) Late() float64 {
 	s := e.dp.Stats()
 	var all histogram.Histogram

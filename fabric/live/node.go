@@ -9,18 +9,18 @@ import (
 type node struct {
 	frame.Stepper
 	after  func(now frame.Time) // may be nil
-	at     int                  // node of the topology
+	at     int                  // number in the topology
 	worker int
 	pool   *frame.Pool
-	slow   *backlog // nil: it takes frames as they come
+	slow   *backlog // nil if it accepts frames at once
 }
 
-// backlog are frames that a slow node has not taken yet, in a ring. Where it is
-// full the others wait in the rings of the ports, and what does not fit there
-// is lost and counted (ringDrops).
+// backlog is a ring of frames that a slow node has not accepted yet. When it is full,
+// further frames wait in the rings of the ports, and those that do not fit there are lost
+// and counted (ringDrops).
 type backlog struct {
 	gap  frame.Time // 0: as fast as it can
-	next frame.Time // when it takes the next
+	next frame.Time // when it accepts the next frame
 	wait []waiting
 	head int
 	n    int
@@ -32,11 +32,11 @@ type waiting struct {
 	port uint16
 }
 
-// maxBacklog is how many frames wait for a slow node at most, beyond the rings
-// of its ports: what a host with 16 senders may have under way.
+// maxBacklog is the largest number of frames that wait for a slow node beyond the rings
+// of its ports: enough for a host with 16 senders.
 const maxBacklog = 4096
 
-// newBacklog leaves most of the arena to others.
+// newBacklog makes a backlog that leaves most of the arena to others.
 func newBacklog(gap frame.Time, chunks int) *backlog {
 	return &backlog{gap: gap, wait: make([]waiting, max(2*dataplane.MaxVector, min(maxBacklog, chunks/4)))}
 }
@@ -99,12 +99,12 @@ func (n *node) Wake(now frame.Time) frame.Time {
 	return at
 }
 
-// digest takes the frames of a slow node whose turn has come.
+// digest passes on the frames of a slow node that are due.
 func (n *node) digest(now frame.Time) {
 	b := n.slow
 	for b.n > 0 && b.next <= now {
 		w := b.pop()
-		// Late is not an occasion to take two at once, but the pace is kept.
+		// Never two at once to catch up, but keep the average pace.
 		b.next = max(b.next+b.gap, now+b.gap/2)
 		b.one[0] = w.ref
 		n.Stepper.Receive(now, w.port, b.one[:])
@@ -117,8 +117,8 @@ func (n *node) digest(now frame.Time) {
 	}
 }
 
-// Flush implements dataplane.Flusher: what waits for the node, and what the
-// node itself has outside of its ports' queues, as a crossbar has.
+// Flush implements dataplane.Flusher. It frees the frames that wait for the node, and
+// those that the node holds outside of its ports' queues, as a crossbar does.
 func (n *node) Flush(now frame.Time) {
 	if b := n.slow; b != nil {
 		for b.n > 0 {

@@ -7,8 +7,8 @@ import (
 	"gswitch/sim"
 )
 
-// timed steps a node by an oscillator of its own: the times that it is given, and
-// those that it returns, go through that, as in virtual time.
+// timed steps a node by its own oscillator: it converts the times that the node is given
+// and those that it returns, as in virtual time.
 type timed struct {
 	frame.Stepper
 	osc   *sim.Oscillator
@@ -54,7 +54,7 @@ func (t *timed) Wake(now frame.Time) frame.Time {
 	return t.osc.Engine(at)
 }
 
-// inner is the node without its oscillator.
+// inner returns the node without its oscillator.
 func (n *node) inner() frame.Stepper {
 	if t, ok := n.Stepper.(*timed); ok {
 		return t.Stepper
@@ -62,7 +62,7 @@ func (n *node) inner() frame.Stepper {
 	return n.Stepper
 }
 
-// local is the node's own time.
+// local returns the node's own time.
 func (n *node) local(at frame.Time) frame.Time {
 	if t, ok := n.Stepper.(*timed); ok {
 		return t.osc.Local(at)
@@ -70,11 +70,11 @@ func (n *node) local(at frame.Time) frame.Time {
 	return at
 }
 
-// LocalTime implements vnet.Engine. Callbacks may ask for nodes of their own worker.
+// LocalTime implements vnet.Engine. Callbacks may ask only for nodes on their own worker.
 func (e *Engine) LocalTime(node int, at frame.Time) frame.Time { return e.nodes[node].local(at) }
 
-// SetClock implements vnet.Engine, as sim.Engine does: a step back is made up by an
-// oscillator that runs at half speed until it is done.
+// SetClock implements vnet.Engine, as in sim.Engine. For a step back, the oscillator runs
+// at half speed until the step is done.
 func (e *Engine) SetClock(node int, drift int64, step frame.Time) error {
 	if err := e.checkNode(node); err != nil {
 		return err
@@ -97,8 +97,8 @@ func (e *Engine) SetClock(node int, drift int64, step frame.Time) error {
 		}
 		slow := sim.NewOscillator(now, base, -sim.MaxDrift)
 		n.use(slow)
-		e.ctl[n.worker].Put(sim.Entry{At: slow.Engine(base - step), Do: func(now frame.Time) { // half speed loses as much as it gains
-			if n.Stepper.(*timed).osc == slow { // nobody set it since
+		e.ctl[n.worker].Put(sim.Entry{At: slow.Engine(base - step), Do: func(now frame.Time) { // half speed loses as much time as it gains
+			if n.Stepper.(*timed).osc == slow { // not set again in the meantime
 				n.use(sim.NewOscillator(now, slow.Local(now), drift))
 			}
 		}})

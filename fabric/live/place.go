@@ -8,14 +8,14 @@ import (
 	"gswitch/frame"
 )
 
-// layOut says on which worker each node is: hosts on the first, switches on
-// the others in groups of neighbours, or all on one. Nodes of other processes
-// are nowhere, and count as on the first.
+// layOut assigns each node to a worker: hosts to the first, switches to the others in
+// groups of neighbours, or all to one. Nodes of other processes have no worker, and are
+// entered as on the first.
 func (e *Engine) layOut() []dataplane.WorkerConfig {
 	t := e.spec.Plan.Topology
 	e.place = make([]int, len(t.Nodes))
 	var switches []int
-	hosts := 0 // workers that have hosts
+	hosts := 0 // number of workers with hosts
 	for i := range t.Nodes {
 		switch {
 		case !e.owns(i):
@@ -65,17 +65,16 @@ func (e *Engine) workerName(i, n int) string {
 	return fmt.Sprintf("switches-%d", i)
 }
 
-// step is how far time may go on at once where a single worker has all nodes:
-// a quarter of what a full frame takes, the grain of everything that is
-// measured.
+// step returns how far time may advance at once if a single worker steps all nodes: a
+// quarter of the time of a full frame, which is the resolution of all measurements.
 func (e *Engine) step() frame.Time { return max(1, frame.Time(span(frameTime(e.spec)))/4) }
 
-// defaultWorkers is one for networks that it can serve: the nodes do not notice
-// then when it comes late (dataplane.WorkerConfig.Step), and no frame waits for
-// another thread to wake up. On two processors with other work, two workers that
-// spin made the flows of a 2:1 incast take up to twice as long, where one gave
-// the times of virtual time. Beyond that a worker for each four switches,
-// and a processor for the kernel and the rest of the process.
+// defaultWorkers returns one worker for networks that it can serve: the nodes then do not
+// notice when it is late (dataplane.WorkerConfig.Step), and no frame waits for another
+// thread to wake up. On two processors with other load, two spinning workers made the
+// flows of a 2:1 incast take up to twice as long, while one worker gave the times of
+// virtual time. Larger networks get a worker per four switches, and one processor is left
+// for the kernel and the rest of the process.
 func defaultWorkers(cpus, nodes, switches int) int {
 	if cpus <= 2 || nodes <= manyNodes {
 		return 1
@@ -83,10 +82,10 @@ func defaultWorkers(cpus, nodes, switches int) int {
 	return min(cpus-1, 1+(switches+3)/4)
 }
 
-// manyNodes is from when on the loop of a single worker, some microseconds for
-// each port that has something to send, takes longer than a frame at the usual
-// dilation of 1000.
+// manyNodes is the number of nodes from which the loop of a single worker, some
+// microseconds per port that has something to send, takes longer than a frame at the
+// usual dilation of 1000.
 const manyNodes = 32
 
-// processors is on how many this process may run.
+// processors returns the number of processors on which this process may run.
 func processors() int { return len(Processors()) }

@@ -11,14 +11,14 @@ import (
 	"gswitch/replay"
 )
 
-// Record says where a run is recorded to.
+// Record says where a run is recorded.
 type Record struct {
 	File   string
-	Must   bool          // rather no run than one that is not recorded
-	Header replay.Header // without what the engine knows
+	Must   bool          // fail rather than run without a record
+	Header replay.Header // without the fields that the engine fills in
 }
 
-// tape is a run that is recorded.
+// tape is the recording of a run.
 type tape struct {
 	*replay.NetworkRecorder
 	feed *replay.Feed
@@ -35,10 +35,11 @@ const (
 	tapePoll = 20 * time.Millisecond
 )
 
-// ErrSeveral says that a run cannot be recorded since several workers step its nodes.
+// ErrSeveral reports that a run cannot be recorded because several workers step its
+// nodes.
 var ErrSeveral = errors.New("several workers step the nodes of this run, and what they see of each other is not recorded: run it with --workers 1")
 
-// record begins to record, before there are nodes.
+// record starts recording, before any node is added.
 func (e *Engine) record(r *Record) error {
 	if len(e.ctl) != 1 || e.cfg.Part != nil {
 		return ErrSeveral
@@ -67,7 +68,8 @@ func (e *Engine) record(r *Record) error {
 	return nil
 }
 
-// fresh makes a file that its owner alone can read. One that is there goes: it would keep its mode.
+// fresh creates a file that only its owner can read. It removes an existing file first,
+// whose mode would otherwise remain.
 func fresh(name string) (*os.File, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -75,8 +77,8 @@ func fresh(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// write takes segments until the recording ends. What cannot be written ends the
-// record, and not the run.
+// write writes segments until the recording ends. A write error ends the record, but not
+// the run.
 func (t *tape) write() {
 	tick := time.NewTicker(tapePoll)
 	defer tick.Stop()
@@ -99,13 +101,14 @@ func (t *tape) write() {
 	t.done <- errors.Join(err, t.out.Close())
 }
 
-// end ends the recording. The workers stand. It returns why the record is not whole.
+// end ends the recording after the workers have stopped. It returns why the record is
+// incomplete.
 func (t *tape) end(now frame.Time) error {
 	t.End(now)
 	close(t.stop)
 	return <-t.done
 }
 
-// Recorded returns nil if the whole run is in its record, else why it is not. It is for
-// after Halt.
+// Recorded returns nil if the whole run is in its record, and otherwise why it is not.
+// Call it after Halt.
 func (e *Engine) Recorded() error { return e.untaped }

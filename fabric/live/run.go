@@ -26,7 +26,7 @@ func (e *Engine) Run(until frame.Time) error {
 		return errors.New("the engine has been halted")
 	}
 	for {
-		// Rounded up, and the part of a nanosecond that the clock hides.
+		// Rounded up, plus the fraction of a nanosecond that the clock hides.
 		wait := longest
 		if left := until - e.Now(); left < longest/frame.Time(e.dp.Dilation()) {
 			wait = (left + 1) * frame.Time(e.dp.Dilation())
@@ -42,14 +42,13 @@ func (e *Engine) Run(until frame.Time) error {
 	}
 }
 
-// longest is for how long Run sleeps at most, of real time.
+// longest is the longest sleep of Run, in real time.
 const longest = frame.Time(time.Hour)
 
-// pollDone is how often Run looks whether callbacks that are due have run.
+// pollDone is how often Run checks whether the callbacks that are due have run.
 const pollDone = 50 * time.Microsecond
 
-// past reports whether everything that was to happen by an instant has: as
-// far as callbacks go.
+// past reports whether all callbacks up to an instant have run.
 func (e *Engine) past(until frame.Time) bool {
 	over := true
 	for w, ctl := range e.ctl {
@@ -58,7 +57,7 @@ func (e *Engine) past(until frame.Time) bool {
 	return over
 }
 
-// begin starts the workers, waits for the links, and lets time begin.
+// begin starts the workers, waits for the links, and starts the nodes' time.
 func (e *Engine) begin() error {
 	e.phase = running
 	if err := e.dp.Start(); err != nil {
@@ -115,8 +114,8 @@ func (e *Engine) Halt() error {
 	e.phase = halted
 	st := e.dp.Stats()
 	e.final = &st
-	// Where the last loops began: the clock does not know that none is left
-	// who lets it stand.
+	// The end is the start of the last loop. The clock itself runs on, since no worker is
+	// left to stop it.
 	for i := range st.Workers {
 		e.end = max(e.end, st.Workers[i].Last)
 	}
@@ -136,8 +135,8 @@ func (e *Engine) Close() error {
 	return errors.Join(err, e.dp.Stop())
 }
 
-// Stats implements vnet.Engine. Before Halt it returns nothing: workers are not
-// disturbed for a progress bar.
+// Stats implements vnet.Engine. Before Halt it returns nothing, so as not to disturb the
+// workers for a progress display.
 func (e *Engine) Stats() (s sim.Stats) {
 	if e.final == nil {
 		return s
@@ -166,11 +165,10 @@ func (e *Engine) Stats() (s sim.Stats) {
 	return s
 }
 
-// Digest implements vnet.Engine: real time leaves none.
+// Digest implements vnet.Engine: a run in real time has none.
 func (e *Engine) Digest() string { return "" }
 
-// ringDrops counts frames that were lost below the nodes without anybody
-// having wanted it.
+// ringDrops counts frames that were lost below the nodes unintentionally.
 func ringDrops(st *dataplane.Stats) (n uint64) {
 	for i := range st.Ports {
 		p := &st.Ports[i].PortCounters

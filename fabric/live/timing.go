@@ -14,23 +14,23 @@ import (
 	"gswitch/sim"
 )
 
-// ProcessTiming is how one process kept time.
+// ProcessTiming is how well one process kept time.
 type ProcessTiming struct {
 	Workers   []dataplane.WorkerStats
 	RingDrops uint64
 	ClockRead time.Duration
-	End       frame.Time // of time
+	End       frame.Time // when time stopped
 	Passages  []Passage  // of links to other processes
 }
 
-// Passage is what one end of a link noted.
+// Passage holds the times that one end of a link recorded.
 type Passage struct {
 	Link       int
-	Way        sim.Way // in which the end sends
+	Way        sim.Way // the direction in which this end sends
 	Left, Came *dataplane.Passages
 }
 
-// ProcessTiming returns how the process kept time. It is complete after Halt.
+// ProcessTiming returns how well the process kept time. It is complete after Halt.
 func (e *Engine) ProcessTiming() *ProcessTiming {
 	v := &ProcessTiming{ClockRead: e.clock, End: e.end}
 	if e.final == nil {
@@ -54,8 +54,7 @@ func (e *Engine) Timing() *results.Timing {
 	return Timing(e.spec, e.dp.Dilation(), e.cfg.Bound, e.cfg.Poll, []*ProcessTiming{e.ProcessTiming()})
 }
 
-// Timing puts together the timings of the processes of a run. bound is that of
-// Config.
+// Timing merges the timings of a run's processes. bound is that of Config.
 func Timing(spec *vnet.EngineSpec, dilation int64, bound frame.Time, poll dataplane.PollMode, all []*ProcessTiming) *results.Timing {
 	t := &results.Timing{
 		Scale:   float64(dilation),
@@ -93,7 +92,7 @@ func Timing(spec *vnet.EngineSpec, dilation int64, bound frame.Time, poll datapl
 	return t
 }
 
-// Bound is how late a run may be: that of Config, or a quarter of T.
+// Bound returns the largest lateness of a valid run: that of Config, or a quarter of T.
 func Bound(spec *vnet.EngineSpec, bound frame.Time) frame.Time {
 	if bound == 0 {
 		return spec.BaseRTT / 4
@@ -114,8 +113,8 @@ func addWorker(t *results.Timing, w *dataplane.WorkerStats, all, transit *histog
 	t.Workers = append(t.Workers, row)
 }
 
-// between adds what frames took from process to process: of each direction of a
-// link one process knows when they left, another one when they came.
+// between adds the transit times between processes: of each direction of a link, one
+// process knows when frames left and another when they arrived.
 func between(all []*ProcessTiming, transit *histogram.Histogram) {
 	type direction struct {
 		link int
@@ -141,7 +140,8 @@ func lateness(h *histogram.Histogram) (p50, p99, most float64) {
 	return float64(h.Quantile(0.5)) / 1e9, float64(h.Quantile(0.99)) / 1e9, float64(h.Max) / 1e9
 }
 
-// frameTime is how long a full frame takes on the fastest link of a host.
+// frameTime returns how long a full frame takes on the fastest link of a host, in
+// nanoseconds.
 func frameTime(spec *vnet.EngineSpec) float64 {
 	t, best := spec.Plan.Topology, math.Inf(1)
 	for i := range t.Links {
@@ -156,20 +156,19 @@ func frameTime(spec *vnet.EngineSpec) float64 {
 	return best
 }
 
-// mostStopped is for which share of a run the clock of the nodes may stand
-// before a larger scale is advised, which would take as long.
+// mostStopped is the share of a run during which the nodes' clock may be stopped before a
+// larger scale is advised, which would take as long.
 const mostStopped = 0.5
 
-// judge says whether the run was on time, why not, and what would help.
+// judge decides whether the run was on time and, if not, why, and what would help.
 //
-// That the clock was stopped is no reason against a run, for whichever share of it.
-// From one loop to the next it goes on by Step at most, a quarter of a frame, or
-// to the instant that is due next; where one worker has all nodes nothing else
-// acts on them. So what is due is late by no more than Step, and the kernel, for
-// which time does not stand, is only faster to the nodes. What the nodes would
-// notice is a kernel that is slow while nothing is due and time goes on, and
-// that is measured: Transit. With several workers Transit has what Lateness
-// lacks, too: frames that waited for a worker without timers.
+// A stopped clock does not invalidate a run, whatever its share of the time. From one
+// loop to the next the clock advances by at most Step, a quarter of a frame, or to the
+// next instant that is due. If one worker has all nodes, nothing else acts on them, so
+// whatever is due is late by at most Step, and the kernel, whose time does not stop, only
+// appears faster to the nodes. What the nodes would notice is a kernel that is slow while
+// nothing is due and time runs. Transit measures that. With several workers, Transit also
+// covers what Lateness misses: frames that waited for a worker without timers.
 func judge(t *results.Timing, poll dataplane.PollMode) {
 	tooLate := t.LateP99 > t.Bound
 	if tooLate {
@@ -216,12 +215,12 @@ func judge(t *results.Timing, poll dataplane.PollMode) {
 
 func span(seconds float64) time.Duration { return time.Duration(math.Round(seconds * 1e9)) }
 
-// clockCost measures what a look at the clock takes, really.
+// clockCost measures the real time that reading the clock takes.
 func clockCost(dp *dataplane.Engine) time.Duration {
 	const reads = 1000
 	best := time.Duration(math.MaxInt64)
 	var sink frame.Time
-	for range 5 { // the least: not what an interruption takes
+	for range 5 { // the minimum, to exclude interruptions
 		began := time.Now()
 		for range reads {
 			sink += dp.Now()
@@ -232,8 +231,8 @@ func clockCost(dp *dataplane.Engine) time.Duration {
 	return best
 }
 
-// JudgePosts judges, besides, how late flows were posted where they are posted
-// by other processes than the one that knows when.
+// JudgePosts also judges how late flows were posted, if other processes post them than
+// the one that schedules them.
 func JudgePosts(t *results.Timing) {
 	if t.PostP99 <= t.Bound {
 		return
