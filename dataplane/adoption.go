@@ -6,15 +6,15 @@ import (
 	"gswitch/frame"
 )
 
-// Changing is implemented by nodes that are changed from outside while they run, as by
-// new tables, and take a change over in their next Advance.
+// Changing is implemented by nodes that can be changed from outside while they run, for
+// instance by new tables, and that adopt the change in their next Advance.
 type Changing interface {
-	// Changed reports whether the next Advance takes over a change.
+	// Changed reports whether the next Advance adopts a change.
 	Changed() bool
 }
 
-// advance is node.Advance, which frames wait for: where it takes over a change, its time is counted,
-// with that of the timers which are due.
+// advance calls the node's Advance. If that adopts a change, frames wait for it, so its
+// processor time is recorded, including that of the timers that are due.
 func (w *Worker) advance(now frame.Time, n *node) {
 	if n.changing == nil || !n.changing.Changed() {
 		n.Advance(now)
@@ -25,8 +25,8 @@ func (w *Worker) advance(now frame.Time, n *node) {
 	w.stats.Adoption.Observe(processorTime() - before)
 }
 
-// processorTime returns for how long the calling thread has run. Unlike a clock it stands
-// still while others have the processor.
+// processorTime returns how long the calling thread has run. Unlike a clock it does not
+// advance while other threads have the processor.
 func processorTime() frame.Time {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {

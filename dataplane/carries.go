@@ -15,10 +15,10 @@ import (
 	"gswitch/dataplane/xsk"
 )
 
-// Carries says what this machine would lose if a port took an interface over,
-// in words that follow "it": "" if nothing is known. Looked for are loopback,
-// default routes and, in the namespace of the process, the way to whom the
-// session of SSH is with that started it.
+// Carries returns what this machine would lose if a port took over an interface, in words
+// that follow "it", or "" if nothing is known. It looks for the loopback interface,
+// default routes and, in the process's own namespace, the route to the peer of the SSH
+// session from which the process was started.
 func Carries(netns, name string) (string, error) {
 	client := ""
 	if netns == "" {
@@ -59,13 +59,13 @@ func carries(name string, client net.IP) (string, error) {
 	return "", nil
 }
 
-// sshClient returns the address of whom the session of SSH is with that a process was
-// started in, "" if in none. sshd gives it to the shell in SSH_CONNECTION (sshd(8)), which
-// sudo takes away from what it starts: so the process's parents are asked, too.
+// sshClient returns the address of the peer of the SSH session in which a process was
+// started, or "". sshd passes it to the shell in SSH_CONNECTION (sshd(8)), but sudo
+// removes that from the environment, so the parents of the process are searched, too.
 func sshClient(proc string, pid int) string {
 	for range mostParents {
 		dir := filepath.Join(proc, strconv.Itoa(pid))
-		environ, _ := os.ReadFile(filepath.Join(dir, "environ")) // of others' processes root's alone to read
+		environ, _ := os.ReadFile(filepath.Join(dir, "environ")) // only root may read those of other users' processes
 		for v := range bytes.SplitSeq(environ, []byte{0}) {
 			if value, ok := bytes.CutPrefix(v, []byte("SSH_CONNECTION=")); ok {
 				client, _, _ := strings.Cut(string(value), " ")
@@ -73,7 +73,7 @@ func sshClient(proc string, pid int) string {
 			}
 		}
 		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
-		// proc(5): pid (name) state ppid; a name may have parentheses and spaces.
+		// proc(5): pid (name) state ppid. A name may contain parentheses and spaces.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) < 2 {
 			return ""
@@ -87,11 +87,11 @@ func sshClient(proc string, pid int) string {
 	return ""
 }
 
-// mostParents bounds how many processes are asked.
+// mostParents bounds the number of processes searched.
 const mostParents = 64
 
-// defaultBy reports whether a route is a default route over an interface, and
-// names its gateway.
+// defaultBy reports whether a route is a default route over an interface, and describes
+// its gateway.
 func defaultBy(r *netlink.Route, index int) (string, bool) {
 	if r.Dst != nil {
 		if ones, _ := r.Dst.Mask.Size(); ones > 0 {

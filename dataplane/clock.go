@@ -9,27 +9,28 @@ import (
 	"gswitch/frame"
 )
 
-// MaxDilation is the largest Config.Dilation. It leaves hours of the nodes' time
-// in 63 bits of real nanoseconds, and makes a tick of theirs a millisecond at
-// most.
+// MaxDilation is the largest Config.Dilation. With it, 63 bits of real nanoseconds still
+// hold hours of the nodes' time, and one of their nanoseconds takes at most a real
+// millisecond.
 const MaxDilation = 1_000_000
 
-// maxDelay keeps sums of instants and spans far from the end of time.
+// maxDelay keeps sums of instants and spans far from overflow.
 const maxDelay = 3600 * frame.Second
 
 // clock is the time of the nodes.
 type clock struct {
 	start  time.Time
-	slowed bool  // by what follows
+	slowed bool  // the next fields apply
 	by     int64 // Config.Dilation, at least 1
 	held   atomic.Int64
-	at     frame.Time // where time stands before Release: Config.At
+	at     frame.Time // time before Release: Config.At
 	began  int64      // CLOCK_MONOTONIC at start, in nanoseconds
-	within int64      // by how much that may be wrong
+	within int64      // uncertainty of began, in nanoseconds
 }
 
-// standing is clock.held while time stands at clock.at. From Release on it is the
-// real time since start in which time was stopped.
+// standing is the value of clock.held before Release, while time stands at clock.at.
+// After Release, clock.held is the real time since the start during which the clock was
+// stopped.
 const standing = -1
 
 func (c *clock) init(cfg *Config) (err error) {
@@ -68,7 +69,7 @@ func (c *clock) now() frame.Time {
 	return frame.Time(t)
 }
 
-// slow returns the time of the nodes at the real time t after the start.
+// slow returns the time of the nodes at real time t after the start.
 func (c *clock) slow(t time.Duration) frame.Time {
 	from := c.held.Load()
 	if from == standing {
@@ -77,10 +78,10 @@ func (c *clock) slow(t time.Duration) frame.Time {
 	return frame.Time(max(0, int64(t)-from) / c.by)
 }
 
-// stand lets time stand for t, which has passed already.
+// stand stops the clock for a time t that has already passed.
 func (c *clock) stand(t frame.Time) { c.held.Add(c.real(t)) }
 
-// real returns how long a span of the nodes' time really takes.
+// real returns the real duration, in nanoseconds, of a span of the nodes' time.
 func (c *clock) real(t frame.Time) int64 {
 	if t > frame.Never/frame.Time(c.by) {
 		return int64(frame.Never)
@@ -88,37 +89,37 @@ func (c *clock) real(t frame.Time) int64 {
 	return int64(t) * c.by
 }
 
-// local returns how long a real span is to the nodes, rounded down.
+// local returns the duration to the nodes of a real span, rounded down.
 func (c *clock) local(t frame.Time) frame.Time { return t / frame.Time(c.by) }
 
-// Now returns the time of the nodes: since the engine was made, or, where it
-// was held, since Release; divided by the dilation.
+// Now returns the time of the nodes: the time since the engine was made or, if it was
+// held, since Release, divided by the dilation.
 func (e *Engine) Now() frame.Time { return e.clock.now() }
 
-// Dilation returns how many real nanoseconds one of the nodes takes.
+// Dilation returns how many real nanoseconds one nanosecond of the nodes takes.
 func (e *Engine) Dilation() int64 { return e.clock.by }
 
-// Monotonic returns what CLOCK_MONOTONIC says at an instant of the nodes, in
-// nanoseconds, and by how much that may be wrong.
+// Monotonic returns the value of CLOCK_MONOTONIC at an instant of the nodes, in
+// nanoseconds, and its uncertainty.
 func (e *Engine) Monotonic(t frame.Time) (at, within int64) {
 	return e.clock.began + max(0, e.clock.held.Load()) + e.clock.real(t), e.clock.within
 }
 
-// Epoch returns the wall clock's instant of frame.Time zero. Where time is
-// dilated it is the only instant at which the two can be compared.
+// Epoch returns the wall clock's time at frame.Time zero. If time is dilated, the two can
+// only be compared at this instant.
 func (e *Engine) Epoch() time.Time {
 	return e.clock.start.Add(time.Duration(max(0, e.clock.held.Load())))
 }
 
-// Release lets time begin where Config.Held kept it standing.
+// Release starts the clock that Config.Held has stopped.
 func (e *Engine) Release() { e.ReleaseAt(time.Now()) }
 
-// ReleaseAt lets time begin at an instant that engines of several processes
-// agree on: it stands at 0 until then.
+// ReleaseAt starts the clock at an instant on which the engines of several processes
+// agree. Until then the clock stands at 0.
 func (e *Engine) ReleaseAt(origin time.Time) {
 	if e.clock.held.CompareAndSwap(standing, max(0, int64(origin.Sub(e.clock.start)))) {
 		for _, w := range e.workers {
-			w.sleep.wake() // it sleeps for what seemed long at time 0
+			w.sleep.wake() // it may be in a sleep that was computed at time 0
 		}
 	}
 }

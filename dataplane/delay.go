@@ -24,11 +24,11 @@ func newDelayLine(delay frame.Time, frames int) *delayLine {
 	return &delayLine{delay: delay, at: make([]frame.Time, size), ref: make([]frame.Ref, size), mask: uint32(size - 1)}
 }
 
-// room returns how many frames still fit.
+// room returns how many more frames fit.
 func (d *delayLine) room() int { return len(d.ref) - int(d.tail-d.head) }
 
-// push lets r, whose last bit leaves at the instant depart, enter the cable.
-// Frames never overtake. It returns when it arrives.
+// push puts r, whose last bit leaves at depart, on the cable and returns its arrival
+// time. Frames never overtake each other.
 func (d *delayLine) push(r frame.Ref, depart frame.Time) frame.Time {
 	d.last = max(d.last, depart+d.delay)
 	d.at[d.tail&d.mask], d.ref[d.tail&d.mask] = d.last, r
@@ -36,8 +36,7 @@ func (d *delayLine) push(r frame.Ref, depart frame.Time) frame.Time {
 	return d.last
 }
 
-// pop moves the frames that have arrived by now to out, and counts how long
-// ago that was.
+// pop moves the frames that have arrived by now to out, and records how late that is.
 func (d *delayLine) pop(now frame.Time, out []frame.Ref, late *histogram.Histogram) int {
 	n := 0
 	for n < len(out) && d.head != d.tail && d.at[d.head&d.mask] <= now {
@@ -57,7 +56,7 @@ func (d *delayLine) wake() frame.Time {
 	return d.at[d.head&d.mask]
 }
 
-// release frees what is on the way.
+// release frees the frames on the cable.
 func (d *delayLine) release(p *frame.Pool) {
 	for ; d.head != d.tail; d.head++ {
 		p.Free(d.ref[d.head&d.mask])

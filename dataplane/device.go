@@ -6,36 +6,35 @@ import (
 	"gswitch/frame"
 )
 
-// device is what the loop needs of whatever lies below a port. Its methods
-// are called by the worker alone, once per vector, and never block.
+// device is the loop's interface to what is below a port. Only the worker calls its
+// methods, once per vector, and they never block.
 type device interface {
 	// complete frees what has been sent.
 	complete(p *frame.Pool)
-	// note looks at what has arrived by now; receive returns no more than that
-	// then. A worker notes before it reads the clock: whatever it receives was
-	// there at that instant, even if it was kept from its processor in between.
+	// note records what has arrived so far; receive then returns no more than that. A
+	// worker calls note before it reads the clock, so whatever it receives had arrived by
+	// that instant, even if the worker was preempted in between.
 	note()
-	// receive returns up to len(out) frames that arrived.
+	// receive returns up to len(out) frames that have arrived.
 	receive(now frame.Time, p *frame.Pool, out []frame.Ref) int
-	// room returns how many frames transmit takes now, if no more than depth
-	// may wait.
+	// room returns how many frames transmit accepts now if at most depth may wait.
 	room(depth int) int
-	// transmit takes frames from the front of v and returns how many. They
-	// are the device's from then on.
+	// transmit accepts frames from the front of v and returns how many. The device then
+	// owns them.
 	transmit(now frame.Time, p *frame.Pool, v []frame.Ref) int
 	// fill gives the device free chunks to receive into.
 	fill(p *frame.Pool)
-	// kick makes the kernel send what was handed over, if it must be notified,
-	// and reports whether frames are left that need another kick.
+	// kick makes the kernel send what was handed over, if the kernel must be told, and
+	// reports whether frames are left that need another kick.
 	kick() (left bool)
-	// wake returns when receive will have something although nothing wakes
-	// the worker: now, or Never where the device's descriptors say so.
+	// wake returns when receive will have something without any notification of the
+	// worker: now, a later time, or Never if the device's descriptors signal it.
 	wake(now frame.Time) frame.Time
 	// pollFDs appends the descriptors that become ready when frames arrive.
 	pollFDs(fds []unix.PollFd) []unix.PollFd
 	// release frees the frames that the device itself still owns.
 	release(p *frame.Pool)
-	// eachHeld calls f with every chunk that is the device's.
+	// eachHeld calls f with every chunk that the device owns.
 	eachHeld(a *frame.Arena, f func(chunk frame.Ref))
 }
 

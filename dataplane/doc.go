@@ -7,9 +7,8 @@
 //	Port     where frames enter and leave: an interface over AF_XDP, a wire to
 //	         another port of this engine, a capture file, or nothing
 //
-// A worker owns its nodes and ports. The rest of the process reaches them
-// only through Worker.Do, which runs a function between two vectors; there is
-// no lock on the forwarding path. What blocks or allocates (opening an
-// interface, watching its link, writing a capture) happens on goroutines of
-// the engine, which then hand the worker the result.
+// A worker owns its nodes and ports. The rest of the process accesses them only through
+// Worker.Do, which runs a function between two vectors. The forwarding path takes no
+// lock. Whatever blocks or allocates (opening an interface, watching its link, writing a
+// capture) runs on goroutines of the engine, which then pass the result to the worker.
 package dataplane

@@ -2,9 +2,9 @@ package dataplane
 
 import "gswitch/frame"
 
-// Elsewhere calls f with every chunk below the nodes of the worker: what its ports
-// have of frames that no node has any more or not yet, and of chunks to receive into.
-// It runs on the worker (Do).
+// Elsewhere calls f with every chunk that is below the worker's nodes: chunks of frames
+// that no node owns any more or yet, and free chunks for reception. It runs on the worker
+// (Do).
 func (w *Worker) Elsewhere(f func(chunk frame.Ref)) {
 	for _, l := range w.ports {
 		for _, r := range l.held[:l.nheld] {

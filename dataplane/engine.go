@@ -28,7 +28,7 @@ type Engine struct {
 
 	workers []*Worker
 
-	// What the control plane knows, guarded by mu. Workers never take it.
+	// State of the control plane, guarded by mu. Workers never take the lock.
 	mu         sync.Mutex
 	running    bool
 	stopped    bool
@@ -40,9 +40,9 @@ type Engine struct {
 	supervisor supervisor
 }
 
-// New allocates the memory of an engine and its workers, which stand still
-// until Start. Nodes and ports may be added before, and should be: attaching
-// a program beside a spinning worker can take seconds.
+// New allocates the memory of an engine and its workers, which do not run until Start.
+// Nodes and ports may be added before Start, and should be: attaching a program beside a
+// spinning worker can take seconds.
 func New(config Config) (*Engine, error) {
 	if config.Chunks == 0 {
 		config.Chunks = 32768
@@ -121,8 +121,8 @@ func (e *Engine) Workers() int { return len(e.workers) }
 // Worker returns worker i.
 func (e *Engine) Worker(i int) *Worker { return e.workers[i] }
 
-// Pool returns the chunks of w: what nodes on w allocate from and free to.
-// Once the engine runs it is touched by the worker only.
+// Pool returns the worker's pool of chunks, from which its nodes allocate and to which
+// they free. Once the engine runs, only the worker may use it.
 func (w *Worker) Pool() *frame.Pool { return w.pool }
 
 // Index returns the worker's index in its engine.
@@ -135,8 +135,8 @@ func (e *Engine) worker(i int) (*Worker, error) {
 	return e.workers[i], nil
 }
 
-// AddNode puts a node on a worker. A node must be a pointer, and is stepped
-// by that worker only.
+// AddNode puts a node on a worker. A node must be a pointer, and only that worker steps
+// it.
 func (e *Engine) AddNode(worker int, n frame.Node) error {
 	w, err := e.worker(worker)
 	if err != nil {
@@ -164,8 +164,8 @@ func (e *Engine) AddNode(worker int, n frame.Node) error {
 	return err
 }
 
-// RemoveNode takes a node off its worker, after its ports. If it is a Flusher
-// it is asked to free what it holds.
+// RemoveNode removes a node from its worker. Its ports must be removed first. A Flusher
+// is asked to free the frames it holds.
 func (e *Engine) RemoveNode(worker int, n frame.Node) error {
 	w, err := e.worker(worker)
 	if err != nil {
@@ -202,7 +202,7 @@ func (w *Worker) removeNode(now frame.Time, n frame.Node) {
 	w.nodes = slices.DeleteFunc(w.nodes, func(o *node) bool { return o == nd })
 }
 
-// Start lets the workers run.
+// Start starts the workers.
 func (e *Engine) Start() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -213,9 +213,9 @@ func (e *Engine) Start() error {
 		return errors.New("the engine already runs")
 	}
 	e.running = true
-	// A worker keeps its processor, in the Go scheduler's sense, while it
-	// spins. The rest of the process keeps as many as it had: without that
-	// every call of the control plane waits for a time slice of 10 ms.
+	// A spinning worker occupies a processor of the Go scheduler. The rest of the process
+	// must keep as many as it had, or every call of the control plane would wait for a
+	// time slice of 10 ms.
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(e.workers))
 	for _, w := range e.workers {
 		w.mail.mu.Lock()
@@ -227,8 +227,8 @@ func (e *Engine) Start() error {
 	return nil
 }
 
-// Halt ends the workers for good, and nothing else: from then on Worker.Do
-// runs on its caller, and nodes stand as they were left. Stop follows.
+// Halt ends the workers for good and does nothing else. After that, Worker.Do runs its
+// function on the caller, and nodes stay as they are. Call Stop after it.
 func (e *Engine) Halt() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -237,9 +237,9 @@ func (e *Engine) Halt() {
 	}
 }
 
-// Stop ends the workers and the engine's goroutines, closes the ports and
-// frees the nodes' frames. It returns an error if frames are missing at the
-// end: a node kept or lost them.
+// Stop ends the workers and the engine's goroutines, closes the ports and frees the
+// frames of the nodes. It returns an error if frames are missing at the end, because a
+// node kept or lost them.
 func (e *Engine) Stop() error {
 	e.supervisor.stop()
 	e.mu.Lock()
@@ -258,7 +258,7 @@ func (e *Engine) Stop() error {
 	if e.running {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - len(e.workers))
 	}
-	// The workers stand; everything below runs here.
+	// The workers have ended; everything below runs here.
 	for _, p := range slices.Clone(e.ports) {
 		if err := e.removePort(p); err != nil {
 			errs = append(errs, fmt.Errorf("port %s: %w", p.spec.Name, err))
@@ -282,7 +282,7 @@ func (e *Engine) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Run starts the engine, if it does not run yet, and stops it when ctx ends.
+// Run starts the engine, unless it is running, and stops it when ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.Start(); err != nil {
 		return err
@@ -298,7 +298,7 @@ func (e *Engine) close() error {
 	return e.umem.Close()
 }
 
-// wakeWorkers wakes those of the bitmap that sleep.
+// wakeWorkers wakes the sleeping workers of a bitmap.
 func (e *Engine) wakeWorkers(bitmap uint64) {
 	for i, w := range e.workers {
 		if bitmap&(1<<i) != 0 {
@@ -307,8 +307,7 @@ func (e *Engine) wakeWorkers(bitmap uint64) {
 	}
 }
 
-// Stats takes a snapshot. Each worker is asked once, between two loops, and
-// copies its counters; it is not stopped for longer.
+// Stats takes a snapshot. Each worker copies its counters once, between two loops.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()

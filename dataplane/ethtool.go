@@ -6,17 +6,17 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// OpenEthtool returns ethtool's socket, with stack for its calls. The package
-// hands the kernel addresses of variables on the stack as plain numbers: where
-// the stack grows on the way, and moves, the answer is lost, and a call reads
-// that the interface has no features.
+// OpenEthtool opens ethtool's socket and makes sure that the stack is large enough for
+// its calls. The ethtool package passes addresses of stack variables to the kernel as
+// plain numbers. If the stack grows, and therefore moves, during a call, the answer is
+// lost, and the interface seems to have no features.
 func OpenEthtool() (*ethtool.Ethtool, error) {
 	growStack()
 	return ethtool.NewEthtool()
 }
 
-// Channels asks the driver of an interface of this network namespace on how
-// many queues frames may arrive. One that does not know has one.
+// Channels returns the number of receive queues of an interface of this network
+// namespace, as its driver reports it, or 1 if the driver does not say.
 func Channels(name string) int {
 	e, err := OpenEthtool()
 	if err != nil {

@@ -8,21 +8,21 @@ import (
 	"gswitch/frame"
 )
 
-// Change is a change of what goes wrong at a port or a node, with the memory
-// that it takes. Whoever is on the worker already, a node for example, makes it
-// by Make, so that it comes when it is due; others let Worker.Do do so.
+// Change is a change of the faults of a port or node, with the memory that it needs. Code
+// that already runs on the worker, such as a node, applies it with Make, at the exact
+// time. Other callers apply it through Worker.Do.
 type Change struct {
 	worker *Worker
 	make   func(now frame.Time)
 }
 
-// Worker returns whose thread makes the change.
+// Worker returns the worker that has to apply the change.
 func (c Change) Worker() *Worker { return c.worker }
 
-// Make makes the change. It is to be called once, on the worker.
+// Make applies the change. It must be called once, on the worker.
 func (c Change) Make(now frame.Time) { c.make(now) }
 
-// FaultChange is what SetFault does.
+// FaultChange returns the change that SetFault makes.
 func (e *Engine) FaultChange(p *Port, c *fault.Config, seed uint64) (Change, error) {
 	if c == nil {
 		c = &fault.Config{}
@@ -38,7 +38,7 @@ func (e *Engine) FaultChange(p *Port, c *fault.Config, seed uint64) (Change, err
 	})
 }
 
-// LinkChange is what SetLink does.
+// LinkChange returns the change that SetLink makes.
 func (e *Engine) LinkChange(p *Port, up bool) (Change, error) {
 	return p.change(func(now frame.Time, f *lineFault) {
 		if f.cut == !up {
@@ -56,8 +56,8 @@ func (e *Engine) LinkChange(p *Port, up bool) (Change, error) {
 	})
 }
 
-// PauseChange is what Pause does. A node that is not on the worker when it is
-// made is left alone.
+// PauseChange returns the change that Pause makes. It has no effect on a node that has
+// left the worker by then.
 func (e *Engine) PauseChange(worker int, n frame.Node, until frame.Time) (Change, error) {
 	w, err := e.worker(worker)
 	if err != nil {
@@ -66,28 +66,27 @@ func (e *Engine) PauseChange(worker int, n frame.Node, until frame.Time) (Change
 	return Change{w, func(frame.Time) { w.pause(n, until) }}, nil
 }
 
-// SetFault puts c, which says what goes wrong with the frames that p sends,
-// in place of what was set before; nil, or the zero value, is nothing. Frames
-// are judged in the order in which the node sends them, with random numbers
-// that seed begins anew, between the node and the device. It takes effect
-// between two loops of the worker and disturbs no traffic: what was held back
-// before arrives as it would have.
+// SetFault replaces the faults of the frames that p sends with c; nil or the zero value
+// is no fault. The faults are applied between node and device, to frames in the order in
+// which the node sends them, with a new random sequence from seed. The change takes
+// effect between two loops of the worker and does not disturb traffic: frames that were
+// held back before arrive as they would have.
 func (e *Engine) SetFault(p *Port, c *fault.Config, seed uint64) error {
 	change, err := e.FaultChange(p, c, seed)
 	return e.do(change, err)
 }
 
-// SetLink cuts the link of p, or restores it. Its device stays: what it receives
-// meanwhile is lost, as is what was on its way to it. The node is notified. The
-// far end of a wire, or of a cable, is not: it has a port of its own.
+// SetLink cuts the link of p, or restores it. The device stays open: frames that it
+// receives meanwhile are lost, as are those on their way to it. The node is notified. The
+// far end of a wire or cable is not: it is a port of its own.
 func (e *Engine) SetLink(p *Port, up bool) error {
 	change, err := e.LinkChange(p, up)
 	return e.do(change, err)
 }
 
-// Pause stops a node until the given instant: what arrives waits below it, as
-// far as the rings of its ports go, its timers and its transmissions wait
-// inside. What it has sent goes on. A later call replaces it.
+// Pause stops a node until the given instant. Arriving frames wait below it, as far as
+// the rings of its ports have room; its timers and transmissions wait inside. Frames that
+// it has already sent continue. A later call replaces an earlier one.
 func (e *Engine) Pause(worker int, n frame.Node, until frame.Time) error {
 	w, err := e.worker(worker)
 	if err != nil {
@@ -123,12 +122,12 @@ func (e *Engine) do(c Change, err error) error {
 	return c.worker.Do(c.make)
 }
 
-// change is one of what goes wrong at p.
+// change returns a change of p's faults.
 func (p *Port) change(f func(now frame.Time, f *lineFault)) (Change, error) {
 	if p.line == nil {
 		return Change{}, errors.New("the port is not open")
 	}
-	// Memory is made here, not on the worker.
+	// Allocate here, not on the worker.
 	fresh, delay := newLineFault(p.spec.DelayFrames), newDelayLine(p.spec.Delay, p.spec.DelayFrames)
 	return Change{p.worker, func(now frame.Time) {
 		l := p.line

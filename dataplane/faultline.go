@@ -6,14 +6,13 @@ import (
 	"gswitch/histogram"
 )
 
-// FaultCounters count what went wrong at a port by SetFault and SetLink, in
-// frames.
+// FaultCounters count the effects of SetFault and SetLink at a port, in frames.
 type FaultCounters struct {
-	Lost       [fault.NumLosses]uint64 // that the node sent, by why they were lost
-	RxLost     uint64                  // that arrived while the link was cut
+	Lost       [fault.NumLosses]uint64 // sent by the node and lost, by reason
+	RxLost     uint64                  // arrived while the link was cut
 	Held       uint64                  // held back, so that others overtook them
 	Duplicated uint64                  // sent twice
-	Uncopied   uint64                  // should have been sent twice, but there was no free chunk
+	Uncopied   uint64                  // not sent twice as they should have been, since there was no free chunk
 	Flipped    uint64                  // sent with bits inverted
 }
 
@@ -25,7 +24,7 @@ func (c *FaultCounters) LostFrames() (n uint64) {
 	return n
 }
 
-// Add adds what another port counted.
+// Add adds the counters of another port.
 func (c *FaultCounters) Add(o *FaultCounters) {
 	for i := range o.Lost {
 		c.Lost[i] += o.Lost[i]
@@ -37,11 +36,11 @@ func (c *FaultCounters) Add(o *FaultCounters) {
 	c.Flipped += o.Flipped
 }
 
-// lineFault is what goes wrong between a node and the device of a port. A
-// port that has one has a delay line, too.
+// lineFault is the fault between a node and the device of a port. A port that has one
+// also has a delay line.
 type lineFault struct {
 	model  fault.Model
-	active bool // the model may do something
+	active bool // the model may have an effect
 	cut    bool // the link is down
 	free   frame.Time
 	late   lateLine
@@ -49,8 +48,8 @@ type lineFault struct {
 
 func newLineFault(frames int) *lineFault { return &lineFault{late: newLateLine(frames)} }
 
-// lateLine keeps frames that others overtake, sorted by the instant at which
-// they arrive. They come nearly sorted, so a ring does, sorted from its end.
+// lateLine holds frames that others overtake, sorted by arrival time. They are added
+// nearly in order, so a ring suffices that is searched from its end.
 type lateLine struct {
 	at         []frame.Time
 	ref        []frame.Ref
@@ -92,8 +91,8 @@ func (q *lateLine) pop() frame.Ref {
 	return r
 }
 
-// draw returns how many frames the node may be asked for: each may become two,
-// and a slow link takes the next one when it has sent the last.
+// draw returns how many frames the node may be asked for: each may become two, and a slow
+// link accepts a frame only when it has sent the previous one.
 func (f *lineFault) draw(now frame.Time, d *delayLine) int {
 	n := min(d.room(), f.late.room()) / 2
 	if f.model.Slows() && n > 0 {
@@ -105,8 +104,7 @@ func (f *lineFault) draw(now frame.Time, d *delayLine) int {
 	return n
 }
 
-// launch lets a frame that the node has sent enter the link, or what becomes
-// of it.
+// launch puts a frame that the node has sent on the link, after applying the faults.
 func (w *Worker) launch(now frame.Time, l *line, r frame.Ref) {
 	f, m, st := l.fault, w.arena.Meta(r), &l.stats.Faults
 	at := departure(m, now)
@@ -147,7 +145,7 @@ func (w *Worker) launch(now frame.Time, l *line, r frame.Ref) {
 	}
 }
 
-// enter lets a frame enter the link and returns when it arrives.
+// enter puts a frame on the link and returns when it arrives.
 func (l *line) enter(r frame.Ref, depart frame.Time, held bool) frame.Time {
 	if held {
 		at := depart + l.delay.delay + l.fault.model.ReorderBy()
@@ -157,8 +155,7 @@ func (l *line) enter(r frame.Ref, depart frame.Time, held bool) frame.Time {
 	return l.delay.push(r, depart)
 }
 
-// launchAll is the node's side of transmitDelayed on a port where something
-// goes wrong.
+// launchAll is the node's side of transmitDelayed on a port with a fault.
 func (w *Worker) launchAll(now frame.Time, l *line) (moved bool) {
 	for left := txVectors * vector; left > 0; {
 		room := min(l.fault.draw(now, l.delay), vector, left)
@@ -182,9 +179,9 @@ func (w *Worker) launchAll(now frame.Time, l *line) (moved bool) {
 	return moved
 }
 
-// arrived moves the frames that have come through the emulated link by now to
-// out, in the order of their instants; at one instant those that nobody
-// overtook come first. It counts how late that is.
+// arrived moves the frames that have passed the emulated link by now to out, in the order
+// of their arrival times; at the same instant, frames that were not overtaken come first.
+// It records how late that is.
 func (l *line) arrived(now frame.Time, out []frame.Ref, late *histogram.Histogram) int {
 	d := l.delay
 	if l.fault == nil {
@@ -210,7 +207,7 @@ func (l *line) arrived(now frame.Time, out []frame.Ref, late *histogram.Histogra
 	return len(out)
 }
 
-// drop takes the fault off a port when it has nothing to do any more.
+// drop removes the fault from a port when it has no effect any more.
 func (l *line) drop() {
 	if f := l.fault; f.active || f.cut || f.late.len() > 0 {
 		return
@@ -224,7 +221,7 @@ func (l *line) drop() {
 	}
 }
 
-// arrives returns when the next frame comes through the emulated link.
+// arrives returns when the next frame arrives over the emulated link.
 func (l *line) arrives() frame.Time {
 	if l.fault == nil {
 		return l.delay.wake()
@@ -232,7 +229,7 @@ func (l *line) arrives() frame.Time {
 	return min(l.delay.wake(), l.fault.late.first())
 }
 
-// waiting returns how many frames are below the node and not at the device.
+// waiting returns how many frames are between the node and the device.
 func (l *line) waiting() int {
 	n := l.nheld
 	if l.delay != nil {
@@ -244,8 +241,7 @@ func (l *line) waiting() int {
 	return n
 }
 
-// empty frees the frames that are below the node and not at the device, and
-// returns how many.
+// empty frees the frames between the node and the device, and returns how many.
 func (l *line) empty(p *frame.Pool) int {
 	n := l.waiting()
 	for _, r := range l.held[:l.nheld] {

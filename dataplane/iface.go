@@ -15,8 +15,8 @@ import (
 	"gswitch/frame"
 )
 
-// ifaceKey names an interface: a path or name of a network namespace, and a
-// name in it.
+// ifaceKey identifies an interface: a path or name of a network namespace, and the
+// interface's name in it.
 type ifaceKey struct{ netns, name string }
 
 func (k ifaceKey) String() string {
@@ -26,25 +26,25 @@ func (k ifaceKey) String() string {
 	return k.name + " in network namespace " + k.netns
 }
 
-// iface is an interface that ports of this engine use, each some of its
-// queues. It is guarded by Engine.mu.
+// iface is an interface of which ports of this engine each use some queues. It is guarded
+// by Engine.mu.
 type iface struct {
 	key   ifaceKey
 	ports []*Port
 	port  *xsk.Port // nil while the interface is not open
 	prep  *preparation
-	peer  []string // what at the other end of a veth breaks frames
-	fill  int      // chunks that the fill rings of all its queues take
+	peer  []string // settings of a veth's other end that break frames
+	fill  int      // chunks for the fill rings of all its queues
 	index int
 	mac   string
 	mtu   int
 	why   string // why it is not open
-	lost  bool   // it was open before and not closed on purpose
-	down  bool   // SetEnabled: it is to be set down
+	lost  bool   // it was open before and was not closed on purpose
+	down  bool   // SetEnabled: it should be set down
 }
 
-// addShare gives p its queues of an interface. The interface is opened, or
-// opened anew with the queues of all its ports.
+// addShare gives p its queues of an interface. The interface is opened, or reopened with
+// the queues of all its ports.
 func (e *Engine) addShare(p *Port) error {
 	k := ifaceKey{p.spec.NetNS, p.spec.Interface}
 	i := e.interfaces[k]
@@ -62,7 +62,8 @@ func (e *Engine) addShare(p *Port) error {
 		}
 	}
 	if i.port != nil {
-		// Not put back in between: the other end would see the link go.
+		// Do not restore the interface in between: the other end would see its link go
+		// down.
 		if err := e.closeSockets(i, "another port takes queues of it"); err != nil {
 			e.log.Warn("interface not closed cleanly", "interface", k.name, "netns", k.netns, "err", err)
 		}
@@ -77,8 +78,8 @@ func (e *Engine) addShare(p *Port) error {
 	return err
 }
 
-// removeShare takes p off its interface, which is closed or goes on without
-// p's queues.
+// removeShare removes p from its interface, which is closed or continues without p's
+// queues.
 func (e *Engine) removeShare(p *Port) error {
 	i := p.iface
 	if i == nil {
@@ -101,8 +102,8 @@ func (e *Engine) removeShare(p *Port) error {
 	return err
 }
 
-// openIface prepares the interface, attaches the program, opens the sockets
-// and brings the ports up if the link is.
+// openIface prepares the interface, attaches the program, opens the sockets and, if the
+// link is up, brings the ports up.
 func (e *Engine) openIface(i *iface) (err error) {
 	defer func() {
 		if err != nil {
@@ -178,7 +179,7 @@ func (e *Engine) openIface(i *iface) (err error) {
 			p.reopened++
 		}
 	}
-	if i.down { // only now: sockets are opened on interfaces that are up
+	if i.down { // only now: sockets can be opened only while the interface is up
 		if err := e.setUp(i, false); err != nil {
 			return err
 		}
@@ -187,9 +188,9 @@ func (e *Engine) openIface(i *iface) (err error) {
 	return nil
 }
 
-// SetEnabled sets the interface of a port up or down, so that the other end
-// sees its carrier come or go, as on a switch whose port is shut. Other ports
-// than those over interfaces have none.
+// SetEnabled sets the interface of a port up or down, so that the other end sees its
+// carrier come or go, as when a switch port is shut down. Ports that are not interfaces
+// do not support it.
 func (e *Engine) SetEnabled(p *Port, up bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -221,15 +222,14 @@ func (e *Engine) setUp(i *iface, up bool) error {
 	return nil
 }
 
-// link names the interface to the kernel.
+// link identifies the interface to the kernel.
 func (i *iface) link() netlink.Link {
 	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: i.index, Name: i.key.name}}
 }
 
-// fillSize returns how large the fill rings of another n queues may be, want
-// at most: all fill rings together leave a quarter of the arena to frames
-// under way, and no interface takes more than a quarter of what is left, so
-// that later ones find some.
+// fillSize returns the size, at most want, of the fill rings of n more queues. All fill
+// rings together leave a quarter of the arena to frames in flight, and no interface takes
+// more than a quarter of what is left, so that there is room for later ones.
 func (e *Engine) fillSize(n, want int) (int, error) {
 	const least = 256
 	left := e.config.Chunks * 3 / 4
@@ -246,43 +246,43 @@ func (e *Engine) fillSize(n, want int) (int, error) {
 	return size, nil
 }
 
-// maxLinkHeader is what a frame has before its MTU: Ethernet and one tag.
+// maxLinkHeader is the number of bytes of a frame that its MTU does not count: Ethernet
+// and one tag.
 const maxLinkHeader = 14 + 4
 
-// completes reports whether all nodes behind the interface fill in checksums.
+// completes reports whether all nodes of the interface complete checksums.
 func (i *iface) completes() bool {
 	return !slices.ContainsFunc(i.ports, func(p *Port) bool { return !p.spec.Completes })
 }
 
-// lookAtPeer sees whether the other end of a veth still breaks frames.
+// lookAtPeer checks whether the other end of a veth still breaks frames.
 func (e *Engine) lookAtPeer(i *iface) {
 	link, err := e.supervisor.link(i.key.netns, i.index)
 	if err != nil {
-		return // it is gone; inspect finds that out
+		return // it has been deleted; inspect finds that out
 	}
 	warnings, looked := peerWarnings(i.key.netns, link, i.completes(), e.namespaces())
 	if looked {
 		i.peer = warnings
 		return
 	}
-	for k, w := range i.peer { // what was seen holds until somebody may look again
+	for k, w := range i.peer { // keep the last observation until it can be repeated
 		if !strings.HasSuffix(w, unseen) {
 			i.peer[k] = w + unseen
 		}
 	}
 }
 
-// unseen ends a warning about an interface in a namespace that a daemon without
-// CAP_SYS_ADMIN can enter no more.
+// unseen is appended to a warning about an interface in a namespace that a daemon without
+// CAP_SYS_ADMIN can no longer enter.
 const unseen = " (seen when the port opened; gswitch doctor looks again)"
 
-// closeIface closes an interface and puts it back as it was found.
+// closeIface closes an interface and restores its original settings.
 func (e *Engine) closeIface(i *iface, why string) error {
 	return errors.Join(e.closeSockets(i, why), e.restore(i))
 }
 
-// closeSockets takes the ports down, detaches the program and frees the
-// frames.
+// closeSockets takes the ports down, detaches the program and frees the frames.
 func (e *Engine) closeSockets(i *iface, why string) error {
 	i.why = why
 	for _, p := range i.ports {
@@ -307,7 +307,7 @@ func (e *Engine) closeSockets(i *iface, why string) error {
 	return err
 }
 
-// restore puts the interface back as it was found, if it is still there.
+// restore restores the original settings of the interface, if it still exists.
 func (e *Engine) restore(i *iface) error {
 	if i.prep == nil {
 		return nil
@@ -333,7 +333,7 @@ func (e *Engine) restore(i *iface) error {
 	return err
 }
 
-// linkState says "" if the link is up, else why it is not.
+// linkState returns "" if the link is up, and otherwise why it is not.
 func (i *iface) linkState(e *Engine) string {
 	l, err := e.supervisor.link(i.key.netns, i.index)
 	if err != nil {
@@ -369,7 +369,7 @@ func (e *Engine) follow(i *iface, why string) {
 	}
 }
 
-// describe fills in what is shown of the interface of a port.
+// describe fills in what PortStats says about the interface.
 func (i *iface) describe(s *PortStats) {
 	if i == nil {
 		return

@@ -6,12 +6,11 @@ import (
 	"gswitch/frame"
 )
 
-// Interpose puts what wrap makes of a node in the node's place, between two
-// steps: from then on the engine calls that, which calls the node. Ports stay
-// with the node that was added, and it is named by that. What it implements
-// besides frame.Node (Handoff, Backpressured, Posted, DropTap, Flusher) the engine goes on to ask
-// of the node itself. If wrap returns an error nothing changes. It runs on
-// the worker and must not block.
+// Interpose replaces a node with the result of wrap between two steps: from then on the
+// engine calls the wrapper, which calls the node. Ports stay with the original node, and
+// calls still identify it by the original. The engine keeps using the original for all
+// interfaces besides frame.Node (Handoff, Backpressured, Posted, DropTap, Flusher). If
+// wrap returns an error nothing changes. wrap runs on the worker and must not block.
 func (e *Engine) Interpose(worker int, n frame.Node, wrap func(now frame.Time, n frame.Node) (frame.Node, error)) error {
 	return e.onNode(worker, n, func(now frame.Time, nd *node) error {
 		if nd.Node != nd.id {
@@ -25,8 +24,7 @@ func (e *Engine) Interpose(worker int, n frame.Node, wrap func(now frame.Time, n
 	})
 }
 
-// Uninterpose puts the node itself back. It returns an error if it is not
-// wrapped.
+// Uninterpose puts the original node back. It returns an error if it is not wrapped.
 func (e *Engine) Uninterpose(worker int, n frame.Node) error {
 	return e.onNode(worker, n, func(_ frame.Time, nd *node) error {
 		if nd.Node == nd.id {
@@ -37,8 +35,8 @@ func (e *Engine) Uninterpose(worker int, n frame.Node) error {
 	})
 }
 
-// Advance lets a node do what is due, beside the worker's own loop: a new
-// program, for example, is in force when it returns.
+// Advance makes a node do what is due, in addition to the worker's own loop. For example,
+// new tables are in force when it returns.
 func (e *Engine) Advance(worker int, n frame.Node) error {
 	return e.onNode(worker, n, func(now frame.Time, nd *node) error {
 		e.workers[worker].advance(now, nd)
@@ -46,14 +44,14 @@ func (e *Engine) Advance(worker int, n frame.Node) error {
 	})
 }
 
-// Commanded is implemented by what is interposed at a node if it is to see
-// commands: it carries them out, or has them carried out by the node.
+// Commanded is implemented by wrappers (Interpose) that need to see commands. They carry
+// them out themselves or through the node.
 type Commanded interface {
 	Command(now frame.Time, c frame.Command)
 }
 
-// Command carries out a command on the worker of the node that it changes,
-// between two steps.
+// Command carries out a command on the worker of the node that it changes, between two
+// steps.
 func (e *Engine) Command(worker int, n frame.Node, c frame.Command) error {
 	return e.onNode(worker, n, func(now frame.Time, nd *node) error {
 		nd.command(now, c)
@@ -61,7 +59,7 @@ func (e *Engine) Command(worker int, n frame.Node, c frame.Command) error {
 	})
 }
 
-// command has a command carried out by what is interposed at the node, if that wants it.
+// command carries out a command, through the node's wrapper if that is Commanded.
 func (n *node) command(now frame.Time, c frame.Command) {
 	if w, ok := n.Node.(Commanded); ok {
 		w.Command(now, c)

@@ -8,16 +8,16 @@ import (
 	"gswitch/frame"
 )
 
-// ErrStopped is returned where the engine has been stopped.
+// ErrStopped reports that the engine has been stopped.
 var ErrStopped = errors.New("the engine has been stopped")
 
-// mailbox holds the functions that wait to run on a worker.
+// mailbox holds functions that are to run on a worker.
 type mailbox struct {
-	pending atomic.Bool // letters is not empty: all that the loop looks at
+	pending atomic.Bool // letters is not empty; the loop checks nothing else
 
 	mu      sync.Mutex
 	letters []letter
-	running bool // the thread serves the mailbox
+	running bool // the thread processes the mailbox
 	closed  bool
 }
 
@@ -27,10 +27,10 @@ type letter struct {
 	done chan struct{}
 }
 
-// Do runs f on the worker, between two loops, and returns when it has run.
-// Everything that a worker owns is touched only so. While the engine has not
-// been started f runs on the caller; after it was stopped Do does not run f
-// and returns ErrStopped. f must not block and must not call Do.
+// Do runs f on the worker, between two loops, and returns when f has run. State that a
+// worker owns must be accessed only in this way. Before the engine is started, f runs on
+// the caller. After it was stopped, Do does not run f and returns ErrStopped. f must not
+// block and must not call Do.
 func (w *Worker) Do(f func(now frame.Time)) error {
 	m := &w.mail
 	m.mu.Lock()
@@ -50,9 +50,9 @@ func (w *Worker) Do(f func(now frame.Time)) error {
 	return nil
 }
 
-// Post lets f run on the worker as Do does, and does not wait for it: it may be
-// called by other workers. How much later than now, the time of the caller, it
-// runs goes into WorkerStats.Lateness.
+// Post makes f run on the worker as Do does, but does not wait for it. Other workers may
+// call it. now is the caller's time; the delay until f runs is recorded in
+// WorkerStats.Lateness.
 func (w *Worker) Post(now frame.Time, f func(now frame.Time)) error {
 	m := &w.mail
 	m.mu.Lock()
@@ -80,7 +80,7 @@ func (m *mailbox) post(f func(now frame.Time), last bool) chan struct{} {
 	return done
 }
 
-// deliver runs what waits and reports whether the worker goes on.
+// deliver runs the waiting functions and reports whether the worker continues.
 func (m *mailbox) deliver(now frame.Time) bool {
 	m.mu.Lock()
 	letters := m.letters
@@ -98,7 +98,7 @@ func (m *mailbox) deliver(now frame.Time) bool {
 	return goOn
 }
 
-// halt ends the thread. Do then runs on the caller again, until close.
+// halt ends the thread. After that Do runs on the caller again, until close.
 func (w *Worker) halt() {
 	m := &w.mail
 	m.mu.Lock()
@@ -113,7 +113,7 @@ func (w *Worker) halt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running = false
-	for _, l := range m.letters { // after the last one
+	for _, l := range m.letters { // posted after the last one
 		l.f(w.engine.Now())
 		close(l.done)
 	}

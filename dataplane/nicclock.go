@@ -10,17 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NICClock is the clock of an interface's hardware, which stamps frames of PTP
-// (a PTP hardware clock of Linux).
+// NICClock is the hardware clock of an interface with which it time-stamps PTP frames (a
+// PTP hardware clock of Linux).
 type NICClock struct {
 	Device string // /dev/ptp0
-	filter int32  // what the driver is to stamp
+	filter int32  // which frames the driver should stamp
 }
 
-// ErrNoNICClock says that an interface has none, or stamps no frames of PTP by it.
+// ErrNoNICClock reports that an interface has no such clock, or does not time-stamp PTP
+// frames.
 var ErrNoNICClock = errors.New("no clock of the hardware")
 
-// FindNICClock returns that of an interface of this network namespace, as its driver
+// FindNICClock returns the clock of an interface of this network namespace, as its driver
 // reports it (ETHTOOL_GET_TS_INFO).
 func FindNICClock(name string) (*NICClock, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -36,7 +37,7 @@ func FindNICClock(name string) (*NICClock, error) {
 	return nicClock(info)
 }
 
-// nicClock is what a driver offers that may serve.
+// nicClock returns the clock that a driver offers, if it is suitable.
 func nicClock(info *unix.EthtoolTsInfo) (*NICClock, error) {
 	const raw = unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE
 	if info.Phc_index < 0 || info.So_timestamping&raw != raw {
@@ -50,7 +51,7 @@ func nicClock(info *unix.EthtoolTsInfo) (*NICClock, error) {
 	return nil, ErrNoNICClock
 }
 
-// Readable reports why the clock cannot be read.
+// Readable returns an error if the clock cannot be read.
 func (c *NICClock) Readable() error {
 	device, err := os.Open(c.Device)
 	if err != nil {
@@ -60,8 +61,9 @@ func (c *NICClock) Readable() error {
 	return errors.Join(err, device.Close())
 }
 
-// stamping has the driver stamp frames of PTP, and follows its clock. Where somebody had
-// frames stamped before, what is stamped stays as it is. undo puts it back.
+// stamping makes the driver stamp PTP frames and starts following its clock. If hardware
+// time stamps were enabled already, their configuration is not changed. undo restores the
+// previous state.
 func (c *NICClock) stamping(name string) (f *follower, undo func() error, err error) {
 	device, err := os.Open(c.Device)
 	if err != nil {
@@ -93,7 +95,8 @@ func (c *NICClock) stamping(name string) (f *follower, undo func() error, err er
 	}, nil
 }
 
-// ask has frames of PTP stamped, and returns what was before where that was nothing.
+// ask enables time stamps of PTP frames, and returns the previous configuration if they
+// were disabled.
 func (c *NICClock) ask(name string) (before *unix.HwTstampConfig, err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -131,38 +134,38 @@ func gettime(id int32) (int64, error) {
 	return t.Nano(), err
 }
 
-// follower knows what CLOCK_MONOTONIC says at an instant of another clock. Any
-// goroutine may ask it.
+// follower maintains the relation between another clock and CLOCK_MONOTONIC. Any
+// goroutine may use it.
 type follower struct {
 	read   func() (int64, error)
-	looks  [followed]look // the last ones, in a ring
+	looks  [followed]look // ring of the last readings
 	n      int
 	latest atomic.Pointer[relation]
 }
 
-// look is what both clocks said, in nanoseconds, within width of each other.
+// look is a simultaneous reading of both clocks in nanoseconds, with uncertainty width.
 type look struct{ other, monotonic, width int64 }
 
-// relation is by what an instant of the other clock is turned into one of CLOCK_MONOTONIC.
+// relation converts times of the other clock to CLOCK_MONOTONIC.
 type relation struct {
 	look
-	rate int64 // by how much CLOCK_MONOTONIC is faster, in parts in 10^9
+	rate int64 // how much faster CLOCK_MONOTONIC runs, in parts per 10^9
 }
 
 const (
 	followEvery = 100 * time.Millisecond
 	followed    = 10
-	// stale is the age of the last look at which nothing is said any more: it should
-	// be followEvery.
+	// stale is the age of the last reading from which conversions fail. Readings are
+	// taken every followEvery.
 	stale = int64(2 * time.Second)
-	// fastest is by how much two clocks may differ in rate. One that differs by more
-	// was set, and its rate is not known.
+	// fastest bounds the difference in rate between two clocks. A larger difference means
+	// that one was set, and its rate is unknown.
 	fastest = 1_000_000 // parts in 10^9
 )
 
 func newFollower(read func() (int64, error)) *follower { return &follower{read: read} }
 
-// follow looks at the clock until stop.
+// follow reads the clocks periodically until stop is closed.
 func (f *follower) follow(stop <-chan struct{}) {
 	t := time.NewTicker(followEvery)
 	defer t.Stop()
@@ -179,7 +182,7 @@ func (f *follower) follow(stop <-chan struct{}) {
 	}
 }
 
-// look reads both clocks. The quickest of several readings counts.
+// look reads both clocks. It takes the quickest of several readings.
 func (f *follower) look() error {
 	var best look
 	for i := range 8 {
@@ -203,7 +206,7 @@ func (f *follower) look() error {
 	return nil
 }
 
-// add learns a look: the rate is that since the oldest one that is kept.
+// add adds a reading. The rate is computed since the oldest one kept.
 func (f *follower) add(l look) {
 	r := &relation{look: l}
 	if k := min(f.n, followed); k > 0 {
@@ -220,9 +223,10 @@ func (f *follower) add(l look) {
 	f.latest.Store(r)
 }
 
-// monotonic is what CLOCK_MONOTONIC had said at an instant of the other clock, by what the
-// readings of both are exact to, and not later than by, when the frame was handed over. ok is false where that cannot be: the clock was set,
-// or is not read any more, or the stamp is of another clock.
+// monotonic converts a time of the other clock to CLOCK_MONOTONIC, and adds the
+// uncertainty of the readings. The result is at most by, the time at which the frame was
+// handed over. ok is false if the conversion fails: the clock was set, or is no longer
+// read, or the time stamp is of another clock.
 func (f *follower) monotonic(other, by int64) (at int64, ok bool) {
 	r := f.latest.Load()
 	if r == nil {
@@ -239,6 +243,6 @@ func (f *follower) monotonic(other, by int64) (at int64, ok bool) {
 	return min(at+r.width, by), true
 }
 
-// longestHanding is for how long a frame may be on its way from the wire to the XDP
-// program: interrupts are put off by tens of microseconds, and a processor may be busy.
+// longestHanding bounds the time of a frame from the wire to the XDP program: interrupts
+// are delayed by tens of microseconds, and a processor may be busy.
 const longestHanding = int64(20 * time.Millisecond)

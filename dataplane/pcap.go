@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	pcapIn   = 1 << 20 // bytes between the goroutine of a file and the worker
+	pcapIn   = 1 << 20 // bytes of the ring between a file's goroutine and the worker
 	pcapOut  = 2 * vector * maxFrame
 	pcapPoll = time.Millisecond
 	maxFrame = 65535
 )
 
-// pcapPort is the device of a Pcap port. The files are read and written on
-// goroutines; the worker sees only rings.
+// pcapPort is the device of a Pcap port. Goroutines read and write the files; the worker
+// accesses only rings.
 type pcapPort struct {
-	// Input, nil without an input file.
+	// Input; nil without an input file.
 	in      *capture.Ring
-	begin   frame.Time // engine's time of the first frame
-	first   int64      // the file's time of the first frame
+	begin   frame.Time // engine time of the first frame
+	first   int64      // file time of the first frame
 	started bool
 	max     bool
-	read    chan struct{} // closed when the reader has ended; nil before there is one
+	read    chan struct{} // closed when the reader has ended; nil before it starts
 	quit    chan struct{}
 	whole   atomic.Bool // the reader has put everything into the ring
 
-	// Output, nil without an output file.
+	// Output; nil without an output file.
 	out  *capture.Tap
 	sess *capture.Session
 	file *os.File
@@ -84,8 +84,8 @@ func (e *Engine) openPcap(p *Port) error {
 	return nil
 }
 
-// watchOutput takes a port down whose file can no longer be written, as a full
-// disk does: frames would wait there for ever.
+// watchOutput takes a port down whose file cannot be written any more, for instance
+// because the disk is full: frames would otherwise wait there forever.
 func (e *Engine) watchOutput(p *Port, d *pcapPort) {
 	select {
 	case <-d.quit:
@@ -98,7 +98,7 @@ func (e *Engine) watchOutput(p *Port, d *pcapPort) {
 		return // it was removed
 	}
 	err := d.sess.Close()
-	d.sess = nil // its error is reported here
+	d.sess = nil // its error has been reported here
 	e.log.Error("port output ends: the port is down", "port", p.spec.Name, "file", p.spec.Out, "err", err)
 	e.takeDown(p, fmt.Sprintf("%s: %v", p.spec.Out, err))
 }
@@ -158,7 +158,7 @@ func (e *Engine) closePcap(p *Port) error {
 	return err
 }
 
-// due returns when the record may be received.
+// due returns when a record may be received.
 func (d *pcapPort) due(rec capture.Record) frame.Time {
 	if d.max {
 		return 0
@@ -184,7 +184,7 @@ func (d *pcapPort) receive(now frame.Time, p *frame.Pool, out []frame.Ref) int {
 		}
 		r := load(p, data)
 		if r == frame.Nil {
-			break // no chunk is free: tried again
+			break // no free chunk: try again
 		}
 		p.Meta(r).Wire = max(rec.Wire, uint32(len(data)))
 		out[n] = r
@@ -194,9 +194,8 @@ func (d *pcapPort) receive(now frame.Time, p *frame.Pool, out []frame.Ref) int {
 	return n
 }
 
-// load allocates a frame with the content b, in several chunks if need be.
-// Like the kernel, it leaves headroom in the first one only if there is one
-// in all.
+// load allocates a frame with the content b, in several chunks if needed. Like the
+// kernel, it leaves headroom only in the first chunk.
 func load(p *frame.Pool, b []byte) frame.Ref {
 	if r := p.New(b); r != frame.Nil || len(b) <= p.Room() {
 		return r
@@ -225,7 +224,7 @@ func (d *pcapPort) room(depth int) int {
 	if d.out == nil || d.out.Room(vector) {
 		return depth
 	}
-	// Nothing is lost to a slow disk: frames queue in the node.
+	// A slow disk loses nothing: frames queue in the node.
 	return 0
 }
 

@@ -10,8 +10,8 @@ import (
 	"gswitch/frame"
 )
 
-// Port is a port of a node. The device below it comes and goes; the port and
-// its counters stay.
+// Port is a port of a node. The device below it may come and go; the port and its
+// counters stay.
 type Port struct {
 	engine *Engine
 	worker *Worker
@@ -26,13 +26,13 @@ type Port struct {
 	iface    *iface        // XDP
 	sockets  []*xsk.Socket // XDP: of this port's queues, while the interface is open
 	device   device        // XDP: over these sockets
-	closed   PortCounters  // XDP: what sockets that are closed had counted
+	closed   PortCounters  // XDP: counters of sockets that have been closed
 	reopened uint64        // XDP
 	wire     *wire         // Wire
 	pcap     *pcapPort     // Pcap
-	tap      *tapPort      // Tap; nil while the interface is not there
+	tap      *tapPort      // Tap; nil while the interface does not exist
 
-	tapRefused uint64 // of devices before
+	tapRefused uint64 // of earlier devices
 
 	// Written by the worker.
 	cut    atomic.Bool // SetLink
@@ -45,10 +45,9 @@ func (p *Port) Name() string { return p.spec.Name }
 // Number returns the port's number at its node.
 func (p *Port) Number() uint16 { return p.number }
 
-// AddPort opens a port and gives it to a node of a worker under a number. The
-// node gets the state of the link. An interface that is missing is waited
-// for as long as spec.Wait says; with spec.Optional it may stay missing, and
-// is taken when it appears.
+// AddPort opens a port and adds it to a node of a worker under a number. The node is told
+// the state of the link. AddPort waits up to spec.Wait for a missing interface. With
+// spec.Optional the interface may stay missing, and is opened when it appears.
 func (e *Engine) AddPort(worker int, n frame.Node, number uint16, spec PortSpec) (*Port, error) {
 	w, err := e.worker(worker)
 	if err != nil {
@@ -64,7 +63,7 @@ func (e *Engine) AddPort(worker int, n frame.Node, number uint16, spec PortSpec)
 	return p, nil
 }
 
-// complete fills in defaults and finds contradictions.
+// complete fills in defaults and rejects contradictions.
 func (s *PortSpec) complete(number uint16) error {
 	if s.Name == "" {
 		switch s.Kind {
@@ -161,7 +160,7 @@ func (e *Engine) addPort(p *Port) error {
 	return nil
 }
 
-// link gives the worker its view of p, with the link down.
+// link adds the worker's view of p, with the link down.
 func (e *Engine) link(p *Port) error {
 	l := &line{number: p.number, depth: p.spec.TxDepth, timing: p.spec.Timing}
 	if p.spec.Delay > 0 || p.spec.Rated {
@@ -187,9 +186,9 @@ func (e *Engine) link(p *Port) error {
 	return errors.Join(err, refused)
 }
 
-// SetRated notes at a port that its node gives it a link rate, or no longer
-// does, and how many frames may wait below the node then (PortSpec.Rated and
-// TxDepth). No frame is lost or overtaken by it.
+// SetRated says that the port's node gives it a link rate, or no longer does, and how
+// many frames may then wait below the node (PortSpec.Rated and TxDepth). No frame is lost
+// or reordered.
 func (e *Engine) SetRated(p *Port, rated bool, depth int) error {
 	if depth == 0 {
 		depth = defaultTxDepth
@@ -203,7 +202,7 @@ func (e *Engine) SetRated(p *Port, rated bool, depth int) error {
 	}
 	return p.worker.Do(func(frame.Time) {
 		p.line.depth = depth
-		// A line that is there stays, for what is on it: frames without a span
+		// An existing delay line stays, since frames may be in it: frames without a span
 		// pass it at once.
 		if p.line.delay == nil {
 			p.line.delay = delay
@@ -212,8 +211,8 @@ func (e *Engine) SetRated(p *Port, rated bool, depth int) error {
 	})
 }
 
-// RemovePort closes a port: its interface is left as it was found and the
-// frames below the node are freed.
+// RemovePort closes a port. Its interface gets its original settings back, and the frames
+// below the node are freed.
 func (e *Engine) RemovePort(p *Port) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -246,10 +245,10 @@ func (e *Engine) removePort(p *Port) error {
 	return err
 }
 
-// bringUp puts a device below a port and notifies its node that the link is up.
+// bringUp attaches a device to a port and notifies its node that the link is up.
 func (e *Engine) bringUp(p *Port, d device) error {
 	err := p.worker.Do(func(now frame.Time) {
-		// Chunks first: what arrives from now on finds them.
+		// Provide chunks first, for whatever arrives from now on.
 		d.fill(p.worker.pool)
 		p.line.dev, p.line.blocked = d, false
 		p.worker.sleep.stale = true
@@ -261,9 +260,9 @@ func (e *Engine) bringUp(p *Port, d device) error {
 	return err
 }
 
-// takeDown takes the device from below a port, frees what was on its way to
-// it and notifies the node that the link is down. It returns the device, which
-// the worker no longer touches.
+// takeDown detaches the device from a port, frees the frames on their way to it and
+// notifies the node that the link is down. It returns the device, which the worker no
+// longer uses.
 func (e *Engine) takeDown(p *Port, why string) (d device) {
 	p.up, p.state = false, "down: "+why
 	p.worker.Do(func(now frame.Time) {
@@ -273,7 +272,7 @@ func (e *Engine) takeDown(p *Port, why string) (d device) {
 		}
 		l.dev = nil
 		w.sleep.stale = true
-		// What the node has sent but no device took is lost on the cable.
+		// What the node has sent and no device has accepted is lost on the cable.
 		l.stats.TxDropped += uint64(l.empty(w.pool))
 		l.node.SetLink(now, l.number, false)
 	})
@@ -304,8 +303,8 @@ func (e *Engine) plug(p *Port) error {
 	return nil
 }
 
-// unplug takes both ends down, in an order that leaves no frame in the rings,
-// and detaches p.
+// unplug takes both ends down, in an order that leaves no frame in the rings, and
+// detaches p.
 func (e *Engine) unplug(p *Port) {
 	l := p.wire
 	if l == nil {
@@ -315,7 +314,7 @@ func (e *Engine) unplug(p *Port) {
 	far := l.ends[1-i]
 	if far != nil {
 		devs := [2]device{e.takeDown(p, "removed"), e.takeDown(far, "the other end of the wire was removed")}
-		// Nobody sends any more.
+		// Nothing is sent any more.
 		for k, end := range [2]*Port{p, far} {
 			if d := devs[k]; d != nil {
 				end.worker.Do(func(frame.Time) { d.release(end.worker.pool) })
@@ -328,7 +327,7 @@ func (e *Engine) unplug(p *Port) {
 	}
 }
 
-// status returns what the control plane knows of p.
+// status returns the control plane's view of p.
 func (p *Port) status() PortStats {
 	cut := p.cut.Load()
 	s := PortStats{Name: p.spec.Name, Number: p.number, Worker: p.worker.index, Kind: p.spec.Kind, Up: p.up && !cut, State: p.state, Faulty: p.faulty.Load() || cut,

@@ -13,14 +13,14 @@ import (
 	"gswitch/dataplane/xsk"
 )
 
-// preparation is what was changed on an interface so that AF_XDP forwards
-// what a cable would.
+// preparation is the list of changes to an interface that make AF_XDP receive and send
+// the frames of the cable.
 type preparation struct {
 	done     []string
-	already  []string // what was as it must be before we came
+	already  []string // settings that were already as required
 	warnings []string
 	undo     []func() error // run in the interface's namespace, last first
-	nic      *follower      // of the clock by which hardware stamps frames of PTP; nil: there is none
+	nic      *follower      // follows the clock with which the hardware time-stamps PTP frames; nil if there is none
 }
 
 // setup lists all settings that the switch relies on.
@@ -32,8 +32,8 @@ func (p *preparation) setup() []string {
 	return list
 }
 
-// offloadsOff are the features that make an interface hand over frames other
-// than those on the wire, or expect it to finish what we send.
+// offloadsOff are the features that make an interface deliver other frames than those on
+// the wire, or expect it to complete what we send.
 //
 // The VLAN features hide tags from AF_XDP (they travel beside the bytes);
 // the segmentation and aggregation features make frames longer than the MTU;
@@ -46,18 +46,17 @@ var offloadsOff = []string{
 	"tx-vlan-hw-insert", "rx-vlan-hw-parse", "tx-vlan-stag-hw-insert", "rx-vlan-stag-hw-parse",
 }
 
-// queueLength is the shortest transmit queue of an interface: a full pfifo
-// stops us, and its limit is this many packets.
+// queueLength is the least length of an interface's transmit queue: a full pfifo stops
+// the sender, and its limit is this many packets.
 const queueLength = 1000
 
-// prepare does what an interface needs before a program is attached: link up,
-// promiscuous, offloads off, and on a veth a real queue. A veth has none by
-// default and then silently drops what its peer cannot take;
-// with one it stops the sender, which is AF_XDP here. The calling thread is
-// in the namespace of link.
+// prepare makes the changes that an interface needs before a program is attached: link
+// up, promiscuous mode, offloads off and, on a veth, a real queue. A veth has no queue by
+// default and silently drops what its peer cannot accept; with a queue it stops the
+// sender, which is AF_XDP here. The calling thread must be in the namespace of link.
 //
-// What is found as it must be is not put back at the end: somebody else, or
-// a run that was killed, set it.
+// Settings that were as required are not undone at the end: another program, or a run
+// that was killed, made them.
 func prepare(link netlink.Link) (*preparation, error) {
 	p := &preparation{}
 	at := link.Attrs()
@@ -91,7 +90,7 @@ func prepare(link netlink.Link) (*preparation, error) {
 	return p, nil
 }
 
-// stamps has the hardware stamp frames of PTP, where it can.
+// stamps enables hardware time stamps of PTP frames, if the hardware supports them.
 func (p *preparation) stamps(name string) {
 	c, err := FindNICClock(name)
 	if err != nil {
@@ -106,12 +105,12 @@ func (p *preparation) stamps(name string) {
 	p.did("stamps by "+c.Device, undo)
 }
 
-// did notes a setting and how to take it back.
+// did records a change and how to undo it.
 func (p *preparation) did(what string, undo func() error) {
 	p.done, p.undo = append(p.done, what), append(p.undo, undo)
 }
 
-// offloads turns off what is on and can be.
+// offloads turns off the features that are on and can be turned off.
 func (p *preparation) offloads(name string) error {
 	et, err := OpenEthtool()
 	if err != nil {
@@ -171,7 +170,7 @@ func (p *preparation) queue(link netlink.Link) error {
 		return q.Attrs().Parent == netlink.HANDLE_ROOT && q.Type() != "noqueue"
 	}); i >= 0 {
 		p.already = append(p.already, "qdisc "+existing[i].Type())
-		return nil // whatever it is, it stops the sender
+		return nil // any other queue stops the sender, too
 	}
 	q := &netlink.GenericQdisc{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: at.Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
@@ -185,18 +184,17 @@ func (p *preparation) queue(link netlink.Link) error {
 	return nil
 }
 
-// peerOffloads are the features of the other end of a veth that break what
-// reaches AF_XDP.
+// peerOffloads are the features of a veth's other end that break what reaches AF_XDP.
 var peerOffloads = []struct{ feature, name, harm, off string }{
 	{checksumFeature, "transmit checksums", "with unfilled checksums", "tx off tso off gso off"},
 	{"tx-vlan-hw-insert", "VLAN offload", "without the VLAN tags of the kernel", "txvlan off"},
 }
 
-// checksumFeature is no harm to a node that completes checksums itself.
+// checksumFeature does no harm if the node completes checksums itself.
 const checksumFeature = "tx-checksum-ip-generic"
 
-// peerWarning words what is on at the other end of a veth, or returns "". What
-// stands before the colon fits below a table.
+// peerWarning describes the harmful features of a veth's other end, or returns "". The
+// part before the colon fits below a table.
 func peerWarning(at ifaceKey, completes bool, on func(feature string) bool) string {
 	var names, harms, off []string
 	for _, h := range peerOffloads {
@@ -218,8 +216,8 @@ func peerWarning(at ifaceKey, completes bool, on func(feature string) bool) stri
 		at.name, strings.Join(names, " and "), strings.Join(harms, "; "), run, at.name, strings.Join(off, " "))
 }
 
-// peerWarnings looks at the other end of a veth in the namespaces that can be
-// known: its own, those given, and those under /run/netns.
+// peerWarnings examines the other end of a veth in the namespaces that are known: its
+// own, those given, and those under /run/netns.
 func peerWarnings(netns string, link netlink.Link, completes bool, others []string) (warnings []string, looked bool) {
 	if link.Type() != "veth" || link.Attrs().ParentIndex == 0 {
 		return nil, true
@@ -256,8 +254,8 @@ func peerWarnings(netns string, link netlink.Link, completes bool, others []stri
 	return nil, false
 }
 
-// FindNetNS returns the namespaces that netns knows by the number id: of others, the
-// process's own ("") and those below /run/netns.
+// FindNetNS returns the namespaces to which netns refers by the number id. It searches
+// others, the process's own namespace ("") and those under /run/netns.
 func FindNetNS(netns string, id int, others []string) (found []string) {
 	candidates := append(slices.Clone(others), "")
 	names, err := os.ReadDir("/run/netns")
@@ -267,8 +265,8 @@ func FindNetNS(netns string, id int, others []string) (found []string) {
 	for _, n := range names {
 		candidates = append(candidates, n.Name())
 	}
-	// Opened before the thread enters another namespace: it may be the one
-	// whose namespace stands for that of the process.
+	// Opened before the thread enters another namespace, since the thread's own may be
+	// the one that represents the process's.
 	files := make([]*os.File, len(candidates))
 	for i, c := range candidates {
 		if f, err := os.Open(xsk.NetNSPath(c)); err == nil {

@@ -9,20 +9,20 @@ import (
 	"gswitch/frame"
 )
 
-// In real time, whatever the nodes' is.
+// In real time, even if the nodes' time is dilated.
 const (
-	// A sleep costs a wake-up of some tens of microseconds, so an adaptive
-	// worker spins through shorter gaps between timers.
+	// A wake-up takes some tens of microseconds, so an adaptive worker spins through
+	// shorter gaps between timers.
 	spinMargin = 50 * frame.Microsecond
-	// A port that takes no frames is tried again this soon.
+	// A port that accepts no frames is retried after this time.
 	retryBlocked = 50 * frame.Microsecond
-	// The longest sleep. Everything wakes a worker; this bounds the damage of
-	// a driver that does not.
+	// The longest sleep. A worker is woken for all work; this bounds the damage of a
+	// driver that fails to do so.
 	longestSleep = 1 * frame.Second
 )
 
-// pace is how long a worker waits for what, in time of the nodes. Where that
-// is dilated, a span below one of their nanoseconds is none.
+// pace holds a worker's waiting times in the nodes' time. If time is dilated, a span
+// below one nanosecond of the nodes is 0.
 type pace struct {
 	clock                    *clock
 	idle, margin, retry, max frame.Time
@@ -34,12 +34,12 @@ func (p *pace) init(c *clock, idle frame.Time) {
 
 // sleeper is how a worker waits and is woken.
 type sleeper struct {
-	// asleep is set before the last look for work and cleared after waking:
-	// whoever brings work after that look sees it and wakes the worker.
+	// asleep is set before the last check for work and cleared after waking: whatever
+	// adds work after that check sees it and wakes the worker.
 	asleep   atomic.Bool
 	bell     int // eventfd
 	fds      []unix.PollFd
-	stale    bool // fds must be built anew: ports changed
+	stale    bool // fds must be rebuilt: ports changed
 	timeout  unix.Timespec
 	lastBusy frame.Time
 }
@@ -57,17 +57,17 @@ func (s *sleeper) close() { unix.Close(s.bell) }
 
 var one = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 
-// wake ends the worker's sleep, if it sleeps. It may be called from any
-// goroutine and costs one atomic load otherwise.
+// wake ends the worker's sleep, if it is asleep. Any goroutine may call it. It costs one
+// atomic load if the worker is awake.
 func (s *sleeper) wake() {
 	if s.asleep.Load() {
 		unix.Write(s.bell, one)
 	}
 }
 
-// Wake makes the worker look at its nodes now if it sleeps: for a caller that gives a
-// node work through memory that both know, and whose node's Wake sees it. It
-// costs one atomic load if the worker is awake.
+// Wake makes the worker check its nodes now if it is asleep. It is for callers that give
+// a node work through shared memory that the node's Wake checks. It costs one atomic load
+// if the worker is awake.
 func (w *Worker) Wake() { w.sleep.wake() }
 
 // idle decides what to do before the next loop.
@@ -103,8 +103,8 @@ func (w *Worker) idle(now frame.Time) {
 	s.asleep.Store(false)
 }
 
-// doze waits for a frame, a wake-up call or the timeout, which is in time of the nodes.
-// Frames for a node that is stopped or full do not wake the worker.
+// doze waits for a frame, a wake-up call or the timeout, which is in the nodes' time.
+// Frames for a node that is paused or full do not wake the worker.
 func (w *Worker) doze(now, timeout frame.Time) {
 	s := &w.sleep
 	if s.stale {
@@ -122,11 +122,11 @@ func (w *Worker) doze(now, timeout frame.Time) {
 	}
 	ns := w.pace.clock.real(timeout)
 	if w.config.Poll == Adaptive && ns > int64(spinMargin) {
-		ns -= int64(spinMargin) // spin the rest: the thread then acts on time
+		ns -= int64(spinMargin) // spin for the rest, so that the thread acts on time
 	}
 	s.timeout = unix.NsecToTimespec(ns)
 	w.stats.Sleeps++
-	// The result does not matter: the next loop looks at everything.
+	// The result does not matter: the next loop checks everything.
 	unix.Ppoll(s.fds, &s.timeout, nil)
 	if s.fds[0].Revents != 0 {
 		var b [8]byte
@@ -135,8 +135,8 @@ func (w *Worker) doze(now, timeout frame.Time) {
 	}
 }
 
-// nextWake returns when there will be work although nothing arrives, and
-// keeps it for the lateness histogram.
+// nextWake returns when there will be work even if nothing arrives, and keeps it for the
+// lateness histogram.
 func (w *Worker) nextWake(now frame.Time) frame.Time {
 	wake, blocked, gate := w.noteWakes(now), false, frame.Never
 	for _, l := range w.ports {
@@ -156,8 +156,8 @@ func (w *Worker) nextWake(now frame.Time) frame.Time {
 		}
 	}
 	if blocked {
-		// A node has work that its port cannot take, and says "now" for it.
-		// Whatever else was due has just been done.
+		// A node that returns now has work that its port cannot take. Everything else
+		// that was due has just been done.
 		if wake <= now {
 			wake = now + w.pace.retry
 		}

@@ -13,26 +13,25 @@ import (
 	"gswitch/dataplane/xsk"
 )
 
-// supervisor watches the interfaces of an engine: an interface that is
-// deleted, or whose namespace is, takes its ports down and is opened again
-// when it returns. It runs on a goroutine of its own; what it decides is done
-// under Engine.mu and handed to the workers.
+// supervisor watches the interfaces of an engine. When an interface or its namespace is
+// deleted, its ports are taken down; when it returns, they are reopened. It runs on a
+// goroutine of its own, makes changes under Engine.mu and passes them to the workers.
 type supervisor struct {
 	engine  *Engine
-	look    chan struct{} // something changed
+	look    chan struct{} // something has changed
 	stopped chan struct{}
 	once    sync.Once
 	wg      sync.WaitGroup
 
 	monitors     map[string]*monitor // by namespace, guarded by Engine.mu
-	ended        bool                // nothing is watched any more, guarded by Engine.mu
-	checkedPeers time.Time           // when the other ends of veths were looked at
+	ended        bool                // nothing is watched any more; guarded by Engine.mu
+	checkedPeers time.Time           // when the other ends of veths were last checked
 }
 
 // monitor is a subscription to the links of one network namespace.
 type monitor struct {
 	handle *netlink.Handle
-	inode  uint64 // of the namespace, to see that its name stands for another one
+	inode  uint64 // of the namespace, to detect that its name refers to another one
 	done   chan struct{}
 }
 
@@ -42,7 +41,7 @@ func (s *supervisor) init(e *Engine) {
 	s.monitors = map[string]*monitor{}
 }
 
-// poke makes the supervisor look at the interfaces soon. It never blocks.
+// poke makes the supervisor check the interfaces soon. It never blocks.
 func (s *supervisor) poke() {
 	select {
 	case s.look <- struct{}{}:
@@ -64,7 +63,7 @@ func (s *supervisor) start() {
 			case <-tick.C:
 			}
 			s.engine.mu.Lock()
-			if !s.ended { // else what was lost would be watched anew, and for ever
+			if !s.ended { // otherwise a lost subscription would be renewed forever
 				s.engine.inspect(changed)
 			}
 			s.engine.mu.Unlock()
@@ -98,15 +97,15 @@ func (s *supervisor) watch(ns string) error {
 	}
 	m := &monitor{inode: st.Ino, done: make(chan struct{})}
 	updates := make(chan netlink.LinkUpdate, 64)
-	// Sockets stay in the namespace that they were made in. Naming that of the
-	// process to the library would make it enter it, a privilege of its own
-	// (CAP_SYS_ADMIN) that ports of the process's own namespace do not need.
+	// A socket stays in the namespace in which it was opened. If the process's own were
+	// passed to the library, the library would enter it, which needs CAP_SYS_ADMIN; ports
+	// in the process's own namespace do not need that privilege.
 	err := xsk.InNetNS(ns, func() (err error) {
 		if m.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 			return fmt.Errorf("netlink: %w", err)
 		}
 		err = netlink.LinkSubscribeWithOptions(updates, m.done, netlink.LinkSubscribeOptions{
-			// An overrun of the socket, at worst: then we look, too.
+			// At worst an overrun of the socket: check then, too.
 			ErrorCallback: func(error) { s.poke() },
 		})
 		if err != nil {
@@ -123,8 +122,8 @@ func (s *supervisor) watch(ns string) error {
 	}
 	s.monitors[ns] = m
 	s.wg.Go(func() {
-		// What changed is read afresh, so an update only says that something
-		// did. The channel closes after m.done or when the kernel ends it.
+		// All state is read again, so an update only says that something changed. The
+		// channel closes after m.done, or when the kernel ends it.
 		for range updates {
 			s.poke()
 		}
@@ -140,7 +139,7 @@ func (s *supervisor) unwatch(ns string) {
 	}
 }
 
-// link reads the state of an interface of a namespace that is watched.
+// link reads the state of an interface in a watched namespace.
 func (s *supervisor) link(ns string, index int) (netlink.Link, error) {
 	m := s.monitors[ns]
 	if m == nil {
@@ -149,8 +148,8 @@ func (s *supervisor) link(ns string, index int) (netlink.Link, error) {
 	return m.handle.LinkByIndex(index)
 }
 
-// gone reports whether the name of a watched namespace no longer stands for
-// it. The sockets inside would keep a deleted namespace alive for ever.
+// gone reports whether the name of a watched namespace no longer refers to it. The
+// sockets inside would keep a deleted namespace alive forever.
 func (s *supervisor) gone(ns string) bool {
 	m := s.monitors[ns]
 	if m == nil {
@@ -161,9 +160,8 @@ func (s *supervisor) gone(ns string) bool {
 	return err != nil || st.Ino != m.inode
 }
 
-// inspect looks at every interface and does what its state asks for. Links
-// are read only if something changed; namespaces, and interfaces that are not
-// open, every time.
+// inspect checks every interface and acts on its state. It reads links only if something
+// changed, but namespaces, and interfaces that are not open, every time.
 func (e *Engine) inspect(changed bool) {
 	s := &e.supervisor
 	for ns := range s.monitors {
@@ -206,11 +204,11 @@ func (e *Engine) inspect(changed bool) {
 	}
 }
 
-// peerCheckInterval is how often the other end of a veth is looked at that breaks
-// frames: what repairs it sends no notice to this namespace.
+// peerCheckInterval is how often the other end of a veth is checked while it breaks
+// frames: a repair there causes no notification in this namespace.
 const peerCheckInterval = time.Second
 
-// lose closes an interface that went away.
+// lose closes an interface that has disappeared.
 func (e *Engine) lose(i *iface, why string) {
 	if i.port == nil {
 		return
@@ -224,8 +222,8 @@ func (e *Engine) lose(i *iface, why string) {
 	}
 }
 
-// retry opens an interface that is not open, if it is there. A reason other
-// than absence is logged when it changes.
+// retry opens an interface that is not open, if it exists. A reason other than absence is
+// logged when it changes.
 func (e *Engine) retry(i *iface) {
 	if _, err := os.Stat(xsk.NetNSPath(i.key.netns)); err != nil {
 		return
@@ -234,7 +232,7 @@ func (e *Engine) retry(i *iface) {
 	err := e.openIface(i)
 	var missing netlink.LinkNotFoundError
 	if errors.As(err, &missing) {
-		// The reason it went away says more.
+		// The reason why it disappeared says more.
 		if before != "" {
 			i.why = before
 			for _, p := range i.ports {

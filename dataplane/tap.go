@@ -11,27 +11,27 @@ import (
 	"gswitch/frame"
 )
 
-// MaxCaptures is how many captures an engine has at once: each takes memory, and
-// time of the workers.
+// MaxCaptures is the largest number of simultaneous captures of an engine: each takes
+// memory, and time of the workers.
 const MaxCaptures = 16
 
-// dropList is how many dropped frames a node lists between two loops.
+// dropList is how many dropped frames a node can list between two loops.
 const dropList = 1024
 
 // CaptureSpec says what to capture.
 type CaptureSpec struct {
-	Ports     []*Port         // what goes through them; empty is every port of the engine
-	In, Out   bool            // directions; neither is both
+	Ports     []*Port         // ports to capture at; empty is every port of the engine
+	In, Out   bool            // directions; neither means both
 	Drops     bool            // also frames that nodes drop, with the reason
 	Filter    *capture.Filter // nil selects every frame
 	SnapLen   int             // bytes kept of a frame; 0 is all
-	RingBytes int             // memory for each worker; 0 is 4 MiB
+	RingBytes int             // memory of each worker; 0 is 4 MiB
 	Comment   string          // section comment of the stream
-	// Zero is frame.Time zero by the clock of one of Ports; nil: Engine.Epoch.
+	// Zero converts frame.Time zero to the clock of one of Ports; nil: Engine.Epoch.
 	Zero func(port uint32, at int64) int64
 }
 
-// Capture is a capture that runs. Ports that are added later are not in it.
+// Capture is a running capture. It does not include ports that are added later.
 type Capture struct {
 	engine  *Engine
 	session *capture.Session
@@ -52,9 +52,9 @@ type (
 	}
 )
 
-// Capture starts to write a pcapng stream to w, on a goroutine of its own. w
-// may be as slow as it likes: what it cannot take is counted and not captured.
-// A write error ends the capture (Done).
+// Capture starts writing a pcapng stream to w, on a goroutine of its own. w may be slow:
+// packets that it cannot take are counted and not captured. A write error ends the
+// capture (Done).
 func (e *Engine) Capture(w io.Writer, spec CaptureSpec) (*Capture, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -101,21 +101,21 @@ func (e *Engine) Capture(w io.Writer, spec CaptureSpec) (*Capture, error) {
 	return c, nil
 }
 
-// Stats returns how many frames were captured, and how many were not because
-// the writer was too slow.
+// Stats returns how many frames were captured, and how many were not because the writer
+// was too slow.
 func (c *Capture) Stats() capture.Stats { return c.session.Stats() }
 
 // Done is closed when nothing more will be written.
 func (c *Capture) Done() <-chan struct{} { return c.session.Done() }
 
-// Close ends the capture, once all that was captured is written.
+// Close ends the capture after everything captured has been written.
 func (c *Capture) Close() error {
 	c.engine.mu.Lock()
 	defer c.engine.mu.Unlock()
 	return c.engine.endCapture(c)
 }
 
-// endCapture takes the taps out of the workers and completes the stream.
+// endCapture removes the taps from the workers and completes the stream.
 func (e *Engine) endCapture(c *Capture) error {
 	c.once.Do(func() {
 		for _, w := range e.workers {
@@ -135,7 +135,7 @@ func (e *Engine) endCapture(c *Capture) error {
 	return c.err
 }
 
-// tapDrops makes the node list what it drops, for the tap.
+// tapDrops makes the node list its drops for the tap.
 func (n *node) tapDrops(t *capture.Tap, port uint16, iface uint32) {
 	d, ok := n.id.(DropTap)
 	if !ok {
@@ -179,8 +179,8 @@ func (l *line) capture(now frame.Time, a *frame.Arena, dir capture.Dir, v []fram
 	}
 }
 
-// captureDrops offers what a node dropped to its captures, and frees it. Only
-// a capture of drops brings a node here.
+// captureDrops offers the frames that a node dropped to its captures, and frees them. It
+// is called only for nodes with a capture of drops.
 func (w *Worker) captureDrops(now frame.Time, n *node) {
 	v := n.drops.TakeDrops()
 	for i := range v {

@@ -6,14 +6,14 @@ import (
 	"gswitch/dataplane/xsk"
 )
 
-// prepareThread names, ranks and pins the calling thread, which is the worker's for
-// good, and makes its sleeps exact.
+// prepareThread names the calling thread, which is the worker's for good, sets its
+// priority and processor, and makes its sleeps exact.
 func (w *Worker) prepareThread() {
 	if err := xsk.NameThread(w.config.Name); err != nil {
 		w.engine.log.Warn("worker thread not named", "worker", w.config.Name, "err", err)
 	}
-	// The kernel may delay a sleeping thread by its timer slack, by default
-	// 50 us (prctl(2)).
+	// The kernel may delay the wake-up of a thread by its timer slack, by default 50 us
+	// (prctl(2)).
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		w.engine.log.Warn("timer slack not set: wake-ups may be 50 us late", "worker", w.config.Name, "err", err)
 	}
@@ -31,10 +31,10 @@ func (w *Worker) prepareThread() {
 	w.last = w.stats.Running
 }
 
-// firstNice is the nice value of a worker that goes first.
+// firstNice is the nice value of a worker with First.
 const firstNice = -10
 
-// goFirst lets the calling thread count more than ordinary ones.
+// goFirst raises the priority of the calling thread.
 func (w *Worker) goFirst() {
 	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, firstNice); err != nil {
 		w.engine.log.Warn("worker does not count more than other threads: it is late where the machine is busy (needs CAP_SYS_NICE)", "worker", w.config.Name, "err", err)

@@ -14,13 +14,13 @@ import (
 	"gswitch/frame"
 )
 
-// etherTypePTP is that of the frames that get stamps (IEEE 1588-2019 annex E).
+// etherTypePTP is the EtherType of frames that get stamps (IEEE 1588-2019 annex E).
 const etherTypePTP = 0x88f7
 
-// arrivals carries the instants at which PTP frames reach the far end of an
-// emulated link from the worker that lets them into it to the one that receives
-// them. It knows frames by their bytes: what is lost or damaged on the way leaves
-// an entry that is never read.
+// arrivals carries the times at which PTP frames reach the far end of an emulated link
+// from the worker that puts them on it to the one that receives them. Frames are
+// recognised by their bytes: a frame that is lost or damaged on the way leaves an entry
+// that is never read.
 type arrivals struct {
 	ring       [64]arrival
 	head, tail atomic.Uint32
@@ -31,11 +31,11 @@ type arrival struct {
 	at  frame.Time
 }
 
-// Stamp lets PTP frames that arrive at a port bear Meta.Stamp, as they would from
-// a device that stamps them: when their last bit reached the far end of the
-// emulated link of from, however late the workers are and whatever the kernel
-// takes between the two. Those of which that is not known have none. Both are ports of
-// the engine, to which a cable leads that has no other end, and from has a link rate.
+// Stamp sets Meta.Stamp of PTP frames that arrive at a port, as a device with hardware
+// time stamps would: to the time at which their last bit reached the far end of the
+// emulated link of from, however late the workers are and however long the kernel takes
+// between the two. Frames for which that is unknown get no stamp. Both are ports of the
+// engine, joined by a cable with no other ends, and from has a link rate.
 func (e *Engine) Stamp(from, to *Port) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,21 +56,20 @@ var crcTable = crc64.MakeTable(crc64.ECMA)
 
 func keyOf(b []byte) uint64 { return crc64.Checksum(b, crcTable) }
 
-// enter notes when a frame of the node will have come, if it is one of PTP.
+// enter records when a frame of the node will arrive, if it is a PTP frame.
 func (s *arrivals) enter(a *frame.Arena, r frame.Ref, at frame.Time) {
 	if s == nil || a.Meta(r).EtherType != etherTypePTP {
 		return
 	}
 	tail := s.tail.Load()
 	if tail-s.head.Load() == uint32(len(s.ring)) {
-		return // it arrives without
+		return // it arrives without a stamp
 	}
 	s.ring[tail%uint32(len(s.ring))] = arrival{keyOf(a.Bytes(r)), at}
 	s.tail.Store(tail + 1)
 }
 
-// stamp writes to frames of PTP when they came. While none is under way it looks
-// at no frame.
+// stamp writes arrival times to PTP frames. While none is in flight it examines no frame.
 func (s *arrivals) stamp(now frame.Time, a *frame.Arena, v []frame.Ref) {
 	head, tail := s.head.Load(), s.tail.Load()
 	if head == tail {
@@ -88,9 +87,9 @@ func (s *arrivals) stamp(now frame.Time, a *frame.Arena, v []frame.Ref) {
 	s.head.Store(head)
 }
 
-// find returns when the frame of a key came, and the entry behind it: those before
-// do not come any more. Where there is none, all entries are of no use: so a ring
-// that lost frames have filled is emptied.
+// find returns the arrival time of the frame with a key, and the position after its
+// entry: earlier frames will not arrive any more. If there is no such entry, it skips all
+// entries, so that a ring filled by lost frames is emptied.
 func (s *arrivals) find(head, tail uint32, key uint64) (uint32, frame.Time) {
 	for k := head; k != tail; k++ {
 		if x := &s.ring[k%uint32(len(s.ring))]; x.key == key {
@@ -100,8 +99,8 @@ func (s *arrivals) find(head, tail uint32, key uint64) (uint32, frame.Time) {
 	return tail, 0
 }
 
-// beginning returns an instant, and what CLOCK_MONOTONIC said then, in nanoseconds, give or
-// take within: the clock of the stamps that the XDP program writes.
+// beginning returns an instant and the value of CLOCK_MONOTONIC at it in nanoseconds,
+// with uncertainty within. The XDP program's stamps are in this clock.
 func beginning() (start time.Time, monotonic, within int64, err error) {
 	least := time.Duration(1<<63 - 1)
 	for range 8 {
@@ -117,12 +116,12 @@ func beginning() (start time.Time, monotonic, within int64, err error) {
 	return start, monotonic, int64(least+1) / 2, nil
 }
 
-// stamp writes to frames of PTP when they came, as the XDP program has noted it, or the
-// hardware before, whose clock nic is followed; nil: there is none. No stamp is earlier than
-// the kernel's or hardware's: what the two clocks are known to is added. Frames come until
-// the device is asked, which is behind now; only where time stands is such an instant of
-// another clock than the nodes', and not used. It counts the frames with and without an
-// instant.
+// stamp writes arrival times to PTP frames: the time that the XDP program recorded, or
+// the earlier one of the hardware if nic, which follows its clock, is not nil. A stamp is
+// never earlier than the kernel's or hardware's time: the uncertainty between the clocks
+// is added. Frames arrive until the device is polled, which is after now. If the nodes'
+// clock is slowed or stopped, a time after now is not theirs and is not used. Frames with
+// and without a stamp are counted.
 func (c *clock) stamp(now frame.Time, a *frame.Arena, v []frame.Ref, to *PortCounters, nic *follower) {
 	for _, r := range v {
 		b := a.Bytes(r)
@@ -148,7 +147,7 @@ func (c *clock) stamp(now frame.Time, a *frame.Arena, v []frame.Ref, to *PortCou
 	}
 }
 
-// nodes is the time of the nodes so many real nanoseconds after the start.
+// nodes returns the nodes' time at t real nanoseconds after the start.
 func (c *clock) nodes(t int64) frame.Time {
 	if c.slowed {
 		return c.slow(time.Duration(t))
@@ -156,15 +155,15 @@ func (c *clock) nodes(t int64) frame.Time {
 	return frame.Time(t)
 }
 
-// Offsets of what is corrected (IEEE 1588-2019 13.3): the address is that of
-// messages between neighbours, which no bridge passes on.
+// Offsets of the correction field (IEEE 1588-2019 13.3). The destination address is that
+// of messages between neighbours, which bridges do not forward.
 const correctionAt = 14 + 8
 
 var peerAddress = [6]byte{0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e}
 
-// correct adds to the correction of messages of PTP among the frames that the device
-// is about to get how long they took to come here: since the loop began, or since
-// they came through the emulated link.
+// correct adds, to the correction of the PTP messages among the frames that the device is
+// about to get, the time that they took to get here: since the loop started, or since
+// they arrived over the emulated link.
 func (w *Worker) correct(now frame.Time, l *line) {
 	for _, r := range l.held[l.fixed:l.nheld] {
 		m := w.arena.Meta(r)

@@ -8,18 +8,18 @@ import (
 	"gswitch/histogram"
 )
 
-// transit samples how long frames take from the device of one port to the node
-// of another, one frame at a time: the kernel, and the worker of the receiver.
-// Neither shows in the lateness of timers or of the emulated link.
+// transit samples how long frames take from the device of one port to the node of
+// another, one frame at a time. That includes the kernel and the receiving worker, which
+// the lateness of timers and of the emulated link do not show.
 type transit struct {
-	at   frame.Time    // when the sampled frame was given to the device; before upto
-	upto atomic.Uint64 // it has arrived when so many frames have; 0: none is under way
+	at   frame.Time    // when the sampled frame was given to the device; written before upto
+	upto atomic.Uint64 // it has arrived when this many frames have; 0: no sample is in flight
 }
 
-// Measure lets the workers measure what frames take from one port to the other
-// (WorkerStats.Transit), to which a cable leads that has no other end. Both are
-// ports of the engine. Frames that are lost between the two, which
-// PortCounters report, make what follows look later than it is.
+// Measure makes the workers measure how long frames take from one port to the other
+// (WorkerStats.Transit). Both are ports of the engine, joined by a cable with no other
+// ends. If frames are lost between the two, which PortCounters report, later samples
+// appear later than they are.
 func (e *Engine) Measure(from, to *Port) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -34,7 +34,7 @@ func (e *Engine) Measure(from, to *Port) error {
 	return nil
 }
 
-// left notes that the device has taken frames, taken in all.
+// left records that the device has accepted frames; taken is their total.
 func (t *transit) left(now frame.Time, taken uint64) {
 	if t.upto.Load() == 0 {
 		t.at = now
@@ -42,8 +42,8 @@ func (t *transit) left(now frame.Time, taken uint64) {
 	}
 }
 
-// came notes that frames have arrived, got in all, at a node that stood still
-// until the given instant.
+// came records that frames have arrived at a node that was paused until the given
+// instant; got is their total.
 func (t *transit) came(now frame.Time, got uint64, until frame.Time, late *histogram.Histogram) {
 	upto := t.upto.Load()
 	if upto == 0 || got < upto {
@@ -55,18 +55,17 @@ func (t *transit) came(now frame.Time, got uint64, until frame.Time, late *histo
 	t.upto.Store(0)
 }
 
-// maxPassages bounds what Passages notes of a direction of a port.
+// maxPassages bounds the times that Passages records for one direction of a port.
 const maxPassages = 4096
 
-// Passages notes when frames passed a port, the Stride-th, the one after as
-// many again, and so on, for a far end in another process to be compared with:
-// both count the same frames. Beyond a bound every other one is dropped and
-// Stride doubles.
+// Passages records when every Stride-th frame passed a port, for comparison with a far
+// end in another process: both count the same frames. When the bound is reached, every
+// other entry is dropped and Stride doubles.
 type Passages struct {
 	Stride uint64
 	At     []frame.Time // of frame number (i+1) * Stride, counted from 1
-	// Still is, for arrivals, until when the node stood still (Engine.Pause), or
-	// was full, which is not the frame's delay.
+	// Still is, for arrivals, the time until which the node was paused (Engine.Pause) or
+	// full, which does not count as delay of the frame.
 	Still []frame.Time
 	next  uint64
 }
@@ -75,7 +74,7 @@ func newPassages() *Passages {
 	return &Passages{Stride: 1, At: make([]frame.Time, 0, maxPassages), Still: make([]frame.Time, 0, maxPassages), next: 1}
 }
 
-// pass notes that frames up to number upto have passed by now.
+// pass records that frames up to number upto have passed by now.
 func (p *Passages) pass(now frame.Time, upto uint64, still frame.Time) {
 	for p.next <= upto {
 		if len(p.At) == maxPassages {
@@ -87,7 +86,7 @@ func (p *Passages) pass(now frame.Time, upto uint64, still frame.Time) {
 	}
 }
 
-// halve keeps those whose number is a multiple of twice the stride.
+// halve keeps the entries whose number is a multiple of twice the stride.
 func (p *Passages) halve() {
 	for i := range maxPassages / 2 {
 		p.At[i], p.Still[i] = p.At[2*i+1], p.Still[2*i+1]
@@ -97,9 +96,9 @@ func (p *Passages) halve() {
 	p.next = uint64(len(p.At)+1) * p.Stride
 }
 
-// Transit adds to late how long the frames took that both ends of a cable noted:
-// left by the one that sent, came by the one that received them. Clocks of
-// different processors agree to some nanoseconds, so none took less than nothing.
+// Transit adds to late the transit times of the frames that both ends of a cable
+// recorded: left by the sender, came by the receiver. The clocks of different processors
+// agree to some nanoseconds, so negative times count as 0.
 func Transit(left, came *Passages, late *histogram.Histogram) {
 	if left.Stride == 0 || came.Stride == 0 {
 		return
@@ -116,9 +115,9 @@ func Transit(left, came *Passages, late *histogram.Histogram) {
 	}
 }
 
-// Note lets the worker of p note when frames pass, both ways, for Port.Passages:
-// where the far end of the cable is a port of another process, with the same
-// clock. Frames that are lost between the two make what follows look wrong.
+// Note makes the worker of p record when frames pass, in both directions, for
+// Port.Passages: for cables whose far end is a port of another process with the same
+// clock. If frames are lost between the two, later entries are wrong.
 func (e *Engine) Note(p *Port) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -132,7 +131,7 @@ func (e *Engine) Note(p *Port) error {
 	return nil
 }
 
-// Passages returns what Note asked for: when the device took the frames that
-// were sent, and when those received came to the node. It is for after
-// Engine.Halt, and nil without Note.
+// Passages returns what Note recorded: when the device accepted the frames sent, and when
+// received frames reached the node. Call it after Engine.Halt. It returns nil without
+// Note.
 func (p *Port) Passages() (left, came *Passages) { return p.line.sentAt, p.line.gotAt }

@@ -18,43 +18,43 @@ import (
 	"gswitch/frame"
 )
 
-// TapSpec is the interface of a kernel that a Tap port makes, PortSpec.Interface
-// in PortSpec.NetNS. It goes with the port.
+// TapSpec configures the interface that a Tap port creates in the kernel,
+// PortSpec.Interface in PortSpec.NetNS. It is deleted with the port.
 type TapSpec struct {
 	MAC       net.HardwareAddr
 	MTU       int
 	Addresses []netip.Prefix
-	// Follows is the port of the node whose link the interface's carrier follows,
-	// where the node has LinkUp.
+	// Follows is the port of the node whose link state determines the interface's
+	// carrier, if the node has LinkUp.
 	Follows uint16
 }
 
-const tapRing = 1 << 18 // bytes between the worker and each goroutine
+const tapRing = 1 << 18 // bytes of the ring between the worker and each goroutine
 
-// linked is a node that knows of its ports' links.
+// linked is a node that knows the link state of its ports.
 type linked interface{ LinkUp(port uint16) bool }
 
-// tapPort is the device of a Tap port. The kernel is read and written on
-// goroutines, so that what it does with a frame takes none of the worker's time;
-// the worker sees rings.
+// tapPort is the device of a Tap port. Goroutines read from and write to the kernel, so
+// that its processing of a frame takes none of the worker's time. The worker accesses
+// only rings.
 type tapPort struct {
 	file    *os.File
 	in, out *capture.Ring
-	bell    chan struct{} // there is something for the writer
+	bell    chan struct{} // signals work for the writer
 	quit    chan struct{}
 	ended   sync.WaitGroup
 
-	node    linked // nil: the carrier is always there
+	node    linked // nil: the carrier is always up
 	follows uint16
-	up      bool   // worker's
-	whole   []byte // worker's: a frame of several chunks
+	up      bool   // owned by the worker
+	whole   []byte // owned by the worker: a frame of several chunks
 
 	carrier atomic.Bool
-	refused atomic.Uint64 // frames that the kernel did not take
-	lost    atomic.Bool   // the interface is gone
+	refused atomic.Uint64 // frames that the kernel did not accept
+	lost    atomic.Bool   // the interface has been deleted
 }
 
-// openTap makes the interface and brings the port up.
+// openTap creates the interface and brings the port up.
 func (e *Engine) openTap(p *Port) (err error) {
 	d := &tapPort{in: capture.NewRing(tapRing), out: capture.NewRing(tapRing), bell: make(chan struct{}, 1), quit: make(chan struct{}), follows: p.spec.Tap.Follows}
 	d.node, _ = p.node.(linked)
@@ -62,7 +62,7 @@ func (e *Engine) openTap(p *Port) (err error) {
 		return err
 	}
 	p.tap = d
-	// The writer sets the carrier first, then writes what came since.
+	// The writer sets the carrier first and then writes what has arrived since.
 	if d.node == nil {
 		d.carrier.Store(true)
 		d.bell <- struct{}{}
@@ -72,8 +72,7 @@ func (e *Engine) openTap(p *Port) (err error) {
 	return e.bringUp(p, d)
 }
 
-// makeTap makes the interface of a port, with its addresses, up and without
-// carrier.
+// makeTap creates the interface of a port with its addresses, up and without carrier.
 func makeTap(s *PortSpec) (file *os.File, err error) {
 	err = xsk.InNetNS(s.NetNS, func() error {
 		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -121,7 +120,7 @@ func setupTap(fd int, s *PortSpec) error {
 	for _, a := range s.Tap.Addresses {
 		addr := &netlink.Addr{IPNet: &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}}
 		if a.Addr().Is6() {
-			addr.Flags = unix.IFA_F_NODAD // the switch has it already
+			addr.Flags = unix.IFA_F_NODAD // duplicate address detection would find the switch itself
 		}
 		if err := h.AddrAdd(link, addr); err != nil {
 			return fmt.Errorf("TAP interface %s: address %s: %w", where, a, err)
@@ -130,7 +129,7 @@ func setupTap(fd int, s *PortSpec) error {
 	return nil
 }
 
-// closeTap takes the port down; its interface goes.
+// closeTap takes the port down and deletes its interface.
 func (e *Engine) closeTap(p *Port, why string) error {
 	e.takeDown(p, why)
 	d := p.tap
@@ -145,8 +144,7 @@ func (e *Engine) closeTap(p *Port, why string) error {
 	return err
 }
 
-// restoreTap makes the interface of a port anew that somebody has deleted, or its
-// namespace.
+// restoreTap recreates the interface of a port after it, or its namespace, was deleted.
 func (e *Engine) restoreTap(p *Port) {
 	if p.tap != nil && !p.tap.lost.Load() {
 		return
@@ -168,7 +166,7 @@ func (e *Engine) restoreTap(p *Port) {
 	e.log.Info("port up", "port", p.spec.Name, "interface", p.spec.Interface, "netns", p.spec.NetNS)
 }
 
-// read moves frames of the kernel into the ring, as fast as the worker takes them.
+// read moves frames from the kernel into the ring, as fast as the worker takes them.
 func (d *tapPort) read(w *Worker, gone func()) {
 	buf := make([]byte, maxFrame)
 	for {
@@ -194,7 +192,7 @@ func (d *tapPort) read(w *Worker, gone func()) {
 	}
 }
 
-// write gives the kernel what is in the ring, and the carrier.
+// write gives the kernel the frames in the ring, and sets the carrier.
 func (d *tapPort) write() {
 	carrier := false
 	for {
@@ -213,7 +211,7 @@ func (d *tapPort) write() {
 				break
 			}
 			if _, err := d.file.Write(data); err != nil {
-				d.refused.Add(1) // it is set down, or gone
+				d.refused.Add(1) // the interface is down or deleted
 			}
 			d.out.Release()
 		}
@@ -230,7 +228,7 @@ func (d *tapPort) setCarrier(up bool) {
 	}
 }
 
-// ring notifies the writer that there is something to do.
+// ring signals the writer that there is work.
 func (d *tapPort) ring() {
 	select {
 	case d.bell <- struct{}{}:
@@ -258,7 +256,7 @@ func (d *tapPort) receive(_ frame.Time, p *frame.Pool, out []frame.Ref) int {
 		}
 		r := load(p, data)
 		if r == frame.Nil {
-			break // no chunk is free: tried again
+			break // no free chunk: try again
 		}
 		p.Meta(r).Wire = uint32(len(data))
 		out[n] = r

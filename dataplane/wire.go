@@ -6,23 +6,23 @@ import (
 	"gswitch/frame"
 )
 
-// wireFrames is how many frames each direction of a wire holds.
+// wireFrames is the capacity of each direction of a wire in frames.
 const wireFrames = 1024
 
-// wire is a link in memory between two ports of an engine. Frames cross it by
-// Ref, without a copy, through one single-producer single-consumer ring for
-// each direction; whether both ends live on one worker makes no difference.
+// wire is a link in memory between two ports of an engine. Frames cross it by Ref,
+// without a copy, through a single-producer single-consumer ring for each direction,
+// whether or not both ends are on the same worker.
 type wire struct {
 	name  string
 	rings [2]*frame.Ring
-	ends  [2]*Port // nil where no port is attached
+	ends  [2]*Port // nil if no port is attached
 }
 
 // wireEnd is the device of one end.
 type wireEnd struct {
 	out, in *frame.Ring
 	far     *Worker
-	noted   int // frames that receive may take; -1: all there are
+	noted   int // frames that receive may take; -1: all
 }
 
 // end returns the device of end i. Both ends must be attached.
@@ -45,7 +45,7 @@ func (e *wireEnd) room(depth int) int { return min(depth, wireFrames) - e.out.Le
 
 func (e *wireEnd) transmit(_ frame.Time, p *frame.Pool, v []frame.Ref) int {
 	for _, r := range v {
-		// The far node takes the frame as new: only its geometry crosses.
+		// The far node treats the frame as new: only its geometry is passed on.
 		m := p.Meta(r)
 		*m = frame.Meta{Head: m.Head, Len: m.Len, Wire: m.Wire, Next: m.Next,
 			QNext: frame.Nil, QPrev: frame.Nil, InPort: frame.NoPort, OutPort: frame.NoPort}
@@ -62,8 +62,8 @@ func (e *wireEnd) wake(now frame.Time) frame.Time {
 	return frame.Never
 }
 
-// release empties the receiving direction; the sending one belongs to the
-// far end, which does the same.
+// release empties the receiving direction. The far end does the same with the sending
+// one.
 func (e *wireEnd) release(p *frame.Pool) {
 	var v [vector]frame.Ref
 	for n := e.in.Pop(v[:]); n > 0; n = e.in.Pop(v[:]) {

@@ -10,20 +10,19 @@ import (
 // vector is how many frames move from stage to stage at once.
 const vector = 64
 
-// rxVectors is how many vectors a loop takes from all ports together, if they
-// are few, and from one port at most half of that. Under load the kernel's
-// transmit path throws code and tables out of the first caches once a loop;
-// several vectors share the price of fetching them again. With many ports a
-// vector from each is enough, and the loop must not get longer.
+// rxVectors is how many vectors a loop takes from all ports together if there are few
+// ports; one port provides at most half of that. Under load, the kernel's transmit path
+// evicts code and tables from the first-level caches once per loop, and several vectors
+// share the cost of fetching them again. With many ports, one vector from each is enough,
+// and the loop must not get longer.
 const rxVectors = 8
 
-// txVectors is how many vectors a node may send through one port per loop,
-// so that a port that several others feed keeps up with them.
+// txVectors is how many vectors a node may send through one port per loop, so that a port
+// that is fed by several others keeps up with them.
 const txVectors = 4
 
-// Worker is one thread that steps nodes and serves their ports. Its exported
-// methods may be called from anywhere but the worker itself, Post from other
-// workers, too.
+// Worker is one thread that steps nodes and serves their ports. Its exported methods may
+// be called from any goroutine that is not a worker. Other workers may call Post, too.
 type Worker struct {
 	engine *Engine
 	index  int
@@ -39,49 +38,49 @@ type Worker struct {
 	pace  pace
 	sleep sleeper
 	stats WorkerStats
-	last  frame.Time // when the previous loop began
-	moved bool       // whether it moved frames
-	due   frame.Time // Config.Step: until when nothing was to be done when it last looked, 0 if there was
+	last  frame.Time // when the previous loop started
+	moved bool       // it moved frames
+	due   frame.Time // Config.Step: time until which nothing was due at the last check, 0 if something was
 	vec   [vector]frame.Ref
 }
 
 // node is a worker's view of a frame.Node.
 type node struct {
 	frame.Node                 // what is stepped
-	id           frame.Node    // what was added: the same, unless it is wrapped
-	handoff      Handoff       // nil if the node does not hand frames to other workers
-	backpressure Backpressured // nil if the node takes what comes
+	id           frame.Node    // the node that was added: the same, unless it is wrapped
+	handoff      Handoff       // nil if the node passes no frames to other workers
+	backpressure Backpressured // nil if the node accepts all frames
 	posted       Posted        // nil if programs give it no work without waiting
 	changing     Changing      // nil if nothing changes it from outside
 	drops        DropTap       // nil while drops are not captured
 	taps         []nodeTap
-	wake         frame.Time // what Wake last said, if that was in the future, else Never
-	until        frame.Time // Pause: it stands still before this
-	refused      frame.Time // when it was full last
+	wake         frame.Time // the last result of Wake if that was in the future, else Never
+	until        frame.Time // Pause: not stepped before this time
+	refused      frame.Time // when it was last full
 }
 
-// accepts reports whether frames may be handed to the node.
+// accepts reports whether frames may be passed to the node.
 func (n *node) accepts(now frame.Time) bool {
 	return n.until <= now && (n.backpressure == nil || !n.backpressure.Full())
 }
 
-// line is a worker's view of a Port: what the loop touches.
+// line is a worker's view of a Port: the part that the loop uses.
 type line struct {
 	node   *node
 	number uint16
 	dev    device // nil while the port is down
 	delay  *delayLine
-	cable  bool       // delay is there whether or not there is a fault
-	fault  *lineFault // nil: nothing goes wrong
+	cable  bool       // delay exists independently of faults
+	fault  *lineFault // nil: no fault
 	depth  int        // PortSpec.TxDepth
 
 	// Frames that the node has sent and the device has not yet taken.
 	held    [vector]frame.Ref
 	nheld   int
-	blocked bool // the device took less than there was, or has not sent all of it
+	blocked bool // the device accepted less than it was offered, or has not sent all of it
 
 	timing bool // PortSpec.Timing
-	fixed  int  // of the held frames, those whose correction is written
+	fixed  int  // number of held frames whose correction has been written
 
 	taps []lineTap // empty: no capture
 
@@ -92,17 +91,17 @@ type line struct {
 	stats PortCounters
 }
 
-// run is the thread. A frame meets what follows from top to bottom.
+// run is the thread. The steps below are in the order in which a frame meets them.
 func (w *Worker) run() {
 	defer close(w.gone)
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	w.prepareThread()
 	for {
-		// The clock, once per loop, and before it what has arrived by then.
+		// Read the clock once per loop, after recording what has arrived by then.
 		w.note()
 		now := w.now()
 
-		// What the control plane wants done.
+		// Requests of the control plane.
 		if w.mail.pending.Load() && !w.mail.deliver(now) {
 			return
 		}
@@ -113,7 +112,7 @@ func (w *Worker) run() {
 	}
 }
 
-// note looks at what has arrived, which is all that this loop receives.
+// note records what has arrived. This loop receives nothing else.
 func (w *Worker) note() {
 	for _, l := range w.ports {
 		if l.dev != nil {
@@ -122,7 +121,7 @@ func (w *Worker) note() {
 	}
 }
 
-// now reads the clock, and lets it stand if too much has passed.
+// now reads the clock, and stops it if too much time has passed.
 func (w *Worker) now() frame.Time {
 	now := w.engine.Now()
 	if q := w.config.Step; q > 0 {
@@ -136,8 +135,8 @@ func (w *Worker) now() frame.Time {
 	return now
 }
 
-// step serves every port and node once and reports whether a frame moved.
-// It neither allocates nor blocks.
+// step serves every port and node once and reports whether a frame moved. It neither
+// allocates nor blocks.
 func (w *Worker) step(now frame.Time) (moved bool) {
 	turns := max(1, min(rxVectors/2, rxVectors/max(1, len(w.ports))))
 	for _, l := range w.ports {
@@ -157,7 +156,7 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 		}
 	}
 
-	// What programs posted, timers, frames from other workers, new tables.
+	// Posted work, timers, frames from other workers, new tables.
 	for _, n := range w.nodes {
 		if n.until > now {
 			continue
@@ -196,15 +195,16 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 	return moved
 }
 
-// refuse leaves what arrived where it is. What the port has sent comes back.
+// refuse leaves arrived frames in place, and takes back the chunks that the port has
+// sent.
 func (w *Worker) refuse(now frame.Time, l *line) {
 	l.node.refused = now
 	w.sleep.stale = true // it must not wake the worker
 	l.dev.complete(w.pool)
 }
 
-// receive takes back what a port has sent and hands one vector of what
-// arrived there to its node. It returns how many frames came.
+// receive takes back the chunks that a port has sent and passes one vector of arrived
+// frames to its node. It returns how many frames arrived.
 func (w *Worker) receive(now frame.Time, l *line) int {
 	l.dev.complete(w.pool)
 	n := l.dev.receive(now, w.pool, w.vec[:])
@@ -237,10 +237,10 @@ func (w *Worker) receive(now frame.Time, l *line) int {
 	return n
 }
 
-// send lets a port send. Where the ring is kept shallow and the kernel takes
-// all of it at once, as in copy mode, it is filled again, until as much has
-// left as by a deep one: else a port with a link rate could send less in a loop
-// than it receives, and drop the rest, however fast the link.
+// send makes a port send. If the ring is kept shallow and the kernel takes all of it at
+// once, as in copy mode, it is refilled until as much has been sent as with a deep ring.
+// Otherwise a port with a link rate could send less per loop than it receives, and drop
+// the rest, however fast the link is.
 func (w *Worker) send(now frame.Time, l *line) (moved bool) {
 	for before, again := l.stats.TxTaken, false; ; again = true {
 		taken := l.stats.TxTaken
@@ -253,7 +253,7 @@ func (w *Worker) send(now frame.Time, l *line) (moved bool) {
 		if !full || l.stats.TxTaken-before+uint64(l.depth) > txVectors*vector {
 			return moved
 		}
-		if again && l.stats.TxTaken == taken { // its node stands still
+		if again && l.stats.TxTaken == taken { // its node is not stepped now
 			return moved
 		}
 		if l.dev.complete(w.pool); l.dev.room(l.depth) <= 0 {
@@ -262,8 +262,8 @@ func (w *Worker) send(now frame.Time, l *line) (moved bool) {
 	}
 }
 
-// transmit lets the node fill the room that the device has. Where there is
-// none the node is not asked, so that frames queue inside it.
+// transmit lets the node fill the room of the device. If there is none the node is not
+// asked, so that frames queue inside it.
 func (w *Worker) transmit(now frame.Time, l *line) (moved bool) {
 	if l.delay != nil {
 		return w.transmitDelayed(now, l)
@@ -329,7 +329,7 @@ func (w *Worker) transmitDelayed(now frame.Time, l *line) (moved bool) {
 	return moved
 }
 
-// enterAll lets what the node sends enter the emulated cable.
+// enterAll puts the frames that the node sends on the emulated cable.
 func (w *Worker) enterAll(now frame.Time, l *line) (moved bool) {
 	for range txVectors {
 		room := min(l.delay.room(), vector)
@@ -357,10 +357,10 @@ func (w *Worker) enterAll(now frame.Time, l *line) (moved bool) {
 	return moved
 }
 
-// departure is when the last bit of a frame leaves the node: by its scheduled
-// departure on the emulated link where the node keeps one, so that a late
-// worker does not lengthen the cable, else now. A control frame is handed out before
-// the frame ahead of it has left.
+// departure returns when the last bit of a frame leaves the node: its scheduled departure
+// on the emulated link, if the node keeps one, so that a late worker does not lengthen
+// the cable, and now otherwise. A control frame is handed out before the frame ahead of
+// it has left.
 func departure(m *frame.Meta, now frame.Time) frame.Time {
 	if m.Depart > 0 {
 		now = m.Depart
@@ -376,8 +376,8 @@ func (w *Worker) sent(now frame.Time, l *line, v []frame.Ref) {
 	}
 }
 
-// flushHeld gives the device what was left over and reports whether it took
-// everything.
+// flushHeld gives the device the frames left over and reports whether it accepted all of
+// them.
 func (w *Worker) flushHeld(now frame.Time, l *line) bool {
 	if l.timing {
 		w.correct(now, l)
@@ -400,7 +400,7 @@ func (w *Worker) flushHeld(now frame.Time, l *line) bool {
 	return true
 }
 
-// account adds the time since the previous loop to what that loop was.
+// account adds the time since the previous loop to the statistics of that kind of loop.
 func (w *Worker) account(now frame.Time) {
 	d := now - w.last
 	w.last = now

@@ -15,12 +15,12 @@ type xdpDevice struct {
 	sockets []*xsk.Socket
 	tx      *xsk.Socket
 	txSize  int
-	turn    int       // the socket to receive from first, so that none starves
-	clock   *clock    // PortSpec.Timing: what arrives is stamped; else nil
-	nic     *follower // of the clock of the hardware; nil: it stamps nothing
+	turn    int       // the socket to receive from first, for fairness
+	clock   *clock    // PortSpec.Timing: arrived frames are stamped; else nil
+	nic     *follower // follows the hardware's clock; nil: no hardware time stamps
 	stats   *PortCounters
 
-	// The kernel said that the interface is down or gone. The supervisor is
+	// The kernel has reported that the interface is down or deleted. The supervisor is
 	// notified once and finds out which.
 	lost   atomic.Bool
 	report func()
@@ -62,7 +62,7 @@ func (d *xdpDevice) take(p *frame.Pool, out []frame.Ref) int {
 	return n
 }
 
-// room leaves out what the kernel has taken and not completed: that waits at
+// room does not count frames that the kernel has taken but not completed: those wait at
 // the receiver, not here.
 func (d *xdpDevice) room(depth int) int { return min(depth, d.txSize) - d.tx.Queued() }
 
@@ -101,7 +101,7 @@ func (d *xdpDevice) pollFDs(fds []unix.PollFd) []unix.PollFd {
 	return fds
 }
 
-// release returns what the closed sockets held.
+// release returns the chunks of the closed sockets.
 func (d *xdpDevice) release(p *frame.Pool) {
 	for _, s := range d.sockets {
 		s.Reclaim(p)
@@ -114,12 +114,12 @@ func (d *xdpDevice) eachHeld(a *frame.Arena, f func(chunk frame.Ref)) {
 	}
 }
 
-// addSocketCounters adds what the port's sockets have counted. It is not
-// called on a worker: reading the kernel's statistics takes a lock.
+// addSocketCounters adds the counters of the port's sockets. It must not run on a worker:
+// reading the kernel's statistics takes a lock.
 func (p *Port) addSocketCounters(c *PortCounters) {
 	c.add(&p.closed)
 	for _, s := range p.sockets {
-		// Without the kernel's part, an error still comes with the rest.
+		// An error means that the kernel's part is missing; the rest is valid.
 		st, _ := s.Stats()
 		c.add(&PortCounters{
 			Kicks: st.Kicks, KickFrames: st.KickChunks, KickAgain: st.KickAgain, KickDrops: st.KickDrops, KickNoMemory: st.KickNoBufs,
@@ -130,7 +130,7 @@ func (p *Port) addSocketCounters(c *PortCounters) {
 	}
 }
 
-// add adds what sockets count.
+// add adds counters of sockets.
 func (c *PortCounters) add(o *PortCounters) {
 	c.Kicks += o.Kicks
 	c.KickFrames += o.KickFrames

@@ -9,8 +9,8 @@ import (
 	"gswitch/frame"
 )
 
-// Config says which queue a socket serves, and how. Zero values take the
-// defaults named.
+// Config selects the queue of a socket and its mode. Zero values take the defaults
+// stated.
 type Config struct {
 	IfIndex int    // interface index inside NetNS
 	Queue   int    // receive and transmit queue of the device
@@ -25,20 +25,19 @@ type Config struct {
 	CompSize int // 2048, at least TxSize
 
 	// TxBudget is how many frames one transmit call may send, 32 to TxSize
-	// (XDP_MAX_TX_SKB_BUDGET, Linux 6.17). 256 by default; older kernels keep
-	// their 32.
+	// (XDP_MAX_TX_SKB_BUDGET, Linux 6.17). The default is 256; older kernels keep their
+	// 32.
 	TxBudget int
 
 	// BusyPoll is how many frames a receive call may process in the driver's
 	// own NAPI context instead of an interrupt; 0 leaves busy polling off.
 	BusyPoll int
 
-	// Multibuffer lets a frame lie in several chunks, for MTUs beyond a chunk.
+	// Multibuffer lets a frame span several chunks, for an MTU larger than a chunk.
 	Multibuffer bool
 }
 
-// withDefaults fills in defaults and checks what can be checked without the
-// device.
+// withDefaults fills in defaults and checks whatever can be checked without the device.
 func (c Config) withDefaults() (Config, error) {
 	for _, r := range []struct {
 		name  string
@@ -70,12 +69,11 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// linkOverhead is what a frame may have beyond the MTU: the Ethernet header
-// and one VLAN tag, which the kernel lets pass (is_skb_forwardable).
+// linkOverhead is the number of bytes that a frame may have beyond the MTU: the Ethernet
+// header and one VLAN tag, which the kernel allows (is_skb_forwardable).
 const linkOverhead = 14 + 4
 
-// checkMTU reports whether every frame of the device fits into what the
-// kernel leaves of a chunk.
+// checkMTU checks that every frame of the device fits into the usable part of a chunk.
 func checkMTU(ifi *net.Interface, chunk int, multibuffer bool) error {
 	room := chunk - unix.XDP_PACKET_HEADROOM
 	if multibuffer || ifi.MTU+linkOverhead <= room {

@@ -13,17 +13,17 @@
 //	Port    all sockets of a device with the XDP program that feeds them, in
 //	        the best mode that the device takes.
 //
-// Who owns a chunk: the frame.Pool, or whoever holds its frame.Ref, or a
-// Socket, from Fill to Receive and from Transmit to Complete. A socket marks
-// the chunks that it gave to the kernel, so that Reclaim returns every one of
-// them after Close, wherever in the kernel it was.
+// A chunk is owned by the frame.Pool, or by the holder of its frame.Ref, or by a Socket,
+// from Fill to Receive and from Transmit to Complete. A socket marks the chunks that it
+// gave to the kernel, so that Reclaim returns every one of them after Close, wherever in
+// the kernel it was.
 //
-// A ring is single producer, single consumer. Its two indices are free running
-// 32-bit counters; the difference, modulo 2^32, is how full it is. Each side
-// keeps a copy of the other's index and reads the shared one only when the copy
-// does not suffice, and publishes its own once per batch.
+// A ring is single producer, single consumer. Its two indices are free-running 32-bit
+// counters whose difference, modulo 2^32, is the number of entries in use. Each side
+// caches the other's index, reads the shared one only when the cached one does not
+// suffice, and publishes its own once per batch.
 //
-// The hot calls (Receive, Fill, Transmit, Kick, Complete) belong to one
-// goroutine, locked to its thread, allocate nothing and take no lock. Stats
-// may be called from anywhere.
+// The hot calls (Receive, Fill, Transmit, Kick, Complete) belong to one goroutine, locked
+// to its thread. They allocate nothing and take no lock. Stats may be called from any
+// goroutine.
 package xsk

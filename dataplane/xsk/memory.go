@@ -8,21 +8,19 @@ import (
 	"gswitch/frame"
 )
 
-// Far is the far side of a socket's rings, where that is not the kernel: a
-// device without zero-copy or system calls, for tests and for measuring what
-// the near side can do.
+// Far is the far side of a socket's rings in place of the kernel: a device without
+// zero-copy or system calls, for tests and for measuring the near side.
 type Far struct {
 	rx, tx     descRing
 	fill, comp addrRing
 
-	// Memory and Content, if they are there: what Deliver writes at the
-	// beginning of each frame.
+	// Memory and Content, if set: Deliver writes Content at the start of each frame.
 	Memory, Content []byte
 }
 
-// InMemory returns a socket over rings of size entries each, a power of two,
-// in ordinary memory, and their far side. The arena has so many chunks. All
-// indices start at start. Such a socket is not to be closed.
+// InMemory returns a socket whose rings, with size entries each (a power of two), are in
+// ordinary memory, and their far side. The arena has the given number of chunks. All
+// indices start at start. The socket must not be closed.
 func InMemory(chunks int, size, start uint32) (*Socket, *Far) {
 	rings := [4]memoryRing{}
 	for i := range rings {
@@ -36,7 +34,7 @@ func InMemory(chunks int, size, start uint32) (*Socket, *Far) {
 	return s, &Far{rx: rings[0].descs(size), tx: rings[1].descs(size), fill: rings[2].addrs(size), comp: rings[3].addrs(size)}
 }
 
-// memoryRing is the memory of a ring. Its flags are 0: it needs no wake-up.
+// memoryRing allocates a ring. Its flags are 0: it needs no wake-up.
 type memoryRing struct {
 	mem []byte
 	off unix.XDPRingOffset
@@ -54,8 +52,8 @@ func newMemoryRing(size, start uint32) memoryRing {
 func (r memoryRing) addrs(size uint32) addrRing { return newAddrRing(r.mem, r.off, size) }
 func (r memoryRing) descs(size uint32) descRing { return newDescRing(r.mem, r.off, size) }
 
-// Deliver moves up to n chunks from fill to RX as frames of length bytes, with
-// the options of their descriptors, and returns how many.
+// Deliver moves up to n chunks from the fill ring to the RX ring as frames of length
+// bytes, with the given descriptor options, and returns how many.
 func (f *Far) Deliver(n, length, options uint32) int {
 	n = min(n, f.fill.available(n), f.rx.room(n))
 	for i := range n {
@@ -70,7 +68,8 @@ func (f *Far) Deliver(n, length, options uint32) int {
 	return int(n)
 }
 
-// Send moves up to n chunks from TX to completion, and returns how many.
+// Send moves up to n chunks from the TX ring to the completion ring, and returns how
+// many.
 func (f *Far) Send(n uint32) int {
 	n = min(n, f.tx.available(n), f.comp.room(n))
 	for i := range n {

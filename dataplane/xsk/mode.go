@@ -10,8 +10,8 @@ import (
 	"gswitch/bpf"
 )
 
-// Mode says how frames pass between the device and the UMEM. The zero value
-// asks for the best one that works.
+// Mode is how frames pass between the device and the UMEM. The zero value asks for the
+// best one that works.
 type Mode uint8
 
 const (
@@ -39,8 +39,8 @@ func (m Mode) ladder() []Mode {
 	return []Mode{m}
 }
 
-// Rung is one step of the mode ladder: a mode that was tried and why it was
-// refused. Err is nil for the mode that was obtained.
+// Rung is one step of the mode ladder: a mode that was tried and why it was refused. Err
+// is nil for the mode that was obtained.
 type Rung struct {
 	Mode Mode
 	Err  error
@@ -55,8 +55,8 @@ func (r Rung) String() string {
 }
 
 var (
-	// ErrQueueBusy: another AF_XDP socket holds the queue, or the kernel has
-	// not yet let go of a closed one.
+	// ErrQueueBusy: another AF_XDP socket holds the queue, or the kernel has not yet
+	// released a closed one.
 	ErrQueueBusy = errors.New("the queue is held by another AF_XDP socket")
 	// ErrDown: the device is down. The socket works again once it is up.
 	ErrDown = errors.New("the device is down")
@@ -66,7 +66,7 @@ var (
 	ErrMTU = errors.New("MTU too large")
 )
 
-// modeMatters reports whether another mode may work where this error came.
+// modeMatters reports whether another mode may work after this error.
 func modeMatters(err error) bool {
 	for _, e := range [...]error{bpf.ErrBusy, ErrMTU, ErrDown, unix.EBUSY, unix.EPERM, unix.ENOBUFS, unix.ENOMEM, unix.ENODEV} {
 		if errors.Is(err, e) {

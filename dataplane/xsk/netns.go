@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held are files of namespaces that were opened to be entered again, by their paths.
+// held maps paths of namespaces to files that were opened so that the namespaces can be
+// entered again.
 var held sync.Map
 
-// HoldNetNS opens a namespace for good. Who closes files to itself (Landlock) opens those of
-// other processes, such as /proc/4711/ns/net, no more.
+// HoldNetNS opens a namespace for good. A process that has restricted its file access
+// (Landlock) can no longer open those of other processes, such as /proc/4711/ns/net.
 func HoldNetNS(path string) error {
 	if _, there := held.Load(path); there {
 		return nil
@@ -27,7 +28,7 @@ func HoldNetNS(path string) error {
 	return nil
 }
 
-// NetNSPath returns the file that stands for a network namespace; "" is that of the process.
+// NetNSPath returns the file of a network namespace; "" is that of the process.
 func NetNSPath(netns string) string {
 	switch {
 	case netns == "":
@@ -41,10 +42,9 @@ func NetNSPath(netns string) string {
 	return netns
 }
 
-// InNetNS runs fn in a network namespace, on a thread of its own: a name as
-// "ip netns" knows it, a path such as /proc/4711/ns/net, or "" for the
-// namespace of the process. Sockets that fn opens stay in the namespace. fn
-// must not hand work to other goroutines.
+// InNetNS runs fn in a network namespace on a thread of its own. The namespace is a name
+// as in "ip netns", a path such as /proc/4711/ns/net, or "" for that of the process.
+// Sockets that fn opens stay in the namespace. fn must not hand work to other goroutines.
 func InNetNS(netns string, fn func() error) error {
 	if netns == "" {
 		return fn()
@@ -70,8 +70,8 @@ func InNetNS(netns string, fn func() error) error {
 			return
 		}
 		err = fn()
-		// A thread that cannot go home must not be used again: a goroutine
-		// that ends while locked takes its thread with it.
+		// A thread that cannot return to its namespace must not be reused: if a goroutine
+		// ends while it is locked to its thread, the thread ends too.
 		if unix.Setns(home, unix.CLONE_NEWNET) == nil {
 			runtime.UnlockOSThread()
 		}

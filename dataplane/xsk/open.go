@@ -12,13 +12,12 @@ import (
 	"gswitch/frame"
 )
 
-// Open opens a socket on one queue of a device. With Mode Auto it tries
-// zero-copy first and copy after; Rungs says why it is not the former.
-// Whether copy is native or generic is decided by how the XDP program is
-// attached: OpenPort does both.
+// Open opens a socket on one queue of a device. With Mode Auto it tries zero-copy first
+// and then copy; Rungs says why it is not the former. Whether copy is native or generic
+// depends on how the XDP program is attached: OpenPort does both.
 //
-// A queue whose last socket was just closed stays busy in the kernel for some
-// tens of milliseconds: Open tries again for up to two seconds.
+// A queue whose last socket has just been closed stays busy in the kernel for some tens
+// of milliseconds: Open retries for up to two seconds.
 func Open(u *UMEM, c Config) (*Socket, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -26,7 +25,7 @@ func Open(u *UMEM, c Config) (*Socket, error) {
 	}
 	var s *Socket
 	err = InNetNS(c.NetNS, func() error {
-		ifi, err := net.InterfaceByIndex(c.IfIndex) // refuses 0 and less
+		ifi, err := net.InterfaceByIndex(c.IfIndex) // rejects 0 and less
 		if err != nil {
 			return fmt.Errorf("AF_XDP socket: interface index %d%s: %w", c.IfIndex, inNetNS(c.NetNS), err)
 		}
@@ -57,7 +56,7 @@ func climb(u *UMEM, c Config, ifi *net.Interface) (*Socket, error) {
 	var rungs []Rung
 	for _, m := range c.Mode.ladder() {
 		if c.Mode == Auto && m == Generic {
-			break // to the socket it is the same copy mode as native
+			break // for the socket the same copy mode as native
 		}
 		s, err := patiently(u, c, ifi, m)
 		rungs = append(rungs, Rung{m, err})
@@ -78,7 +77,7 @@ const (
 	busyTotal = 2 * time.Second
 )
 
-// patiently is attempt, repeated with back-off while the queue is busy.
+// patiently calls attempt repeatedly, with back-off, while the queue is busy.
 func patiently(u *UMEM, c Config, ifi *net.Interface, m Mode) (*Socket, error) {
 	waited := time.Duration(0)
 	for pause := busyFirst; ; pause = min(2*pause, busyMost) {
@@ -94,8 +93,8 @@ func patiently(u *UMEM, c Config, ifi *net.Interface, m Mode) (*Socket, error) {
 	}
 }
 
-// attempt opens a socket in one mode: joined to an open socket of the same
-// kind if there is one, else with a registration of its own.
+// attempt opens a socket in one mode: joined to an open socket of the same kind if there
+// is one, or else with a registration of its own.
 func attempt(u *UMEM, c Config, ifi *net.Interface, m Mode) (*Socket, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -108,15 +107,15 @@ func attempt(u *UMEM, c Config, ifi *net.Interface, m Mode) (*Socket, error) {
 		}
 		s, err := create(u, c, ifi, m, peer)
 		if errors.Is(err, unix.EBADF) {
-			continue // the peer's device is gone; nobody can join it any more
+			continue // the peer's device has been removed; it cannot be joined any more
 		}
 		return s, err
 	}
 	return create(u, c, ifi, m, nil)
 }
 
-// create makes and binds a socket; with a peer it shares the peer's
-// registration. The caller holds u.mu.
+// create opens and binds a socket. With a peer it shares the peer's registration. The
+// caller holds u.mu.
 func create(u *UMEM, c Config, ifi *net.Interface, m Mode, peer *Socket) (*Socket, error) {
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	switch {
@@ -141,7 +140,7 @@ func create(u *UMEM, c Config, ifi *net.Interface, m Mode, peer *Socket) (*Socke
 	return s, nil
 }
 
-// setUp takes a fresh socket through registration, rings and bind.
+// setUp registers a new socket, maps its rings and binds it.
 func (s *Socket) setUp(c Config, peer *Socket) error {
 	if peer == nil {
 		if err := s.register(); err != nil {
@@ -158,7 +157,7 @@ func (s *Socket) setUp(c Config, peer *Socket) error {
 	return s.readOptions()
 }
 
-// register gives the kernel the UMEM, which pins its pages.
+// register gives the UMEM to the kernel, which pins its pages.
 func (s *Socket) register() error {
 	u := s.umem
 	reg := unix.XDPUmemReg{Addr: uint64(uintptr(unsafe.Pointer(&u.mem[0]))), Len: uint64(len(u.mem)), Size: uint32(u.chunk)}
@@ -230,11 +229,11 @@ func (s *Socket) makeRings(c Config) error {
 	return nil
 }
 
-// bind ties the socket to its queue.
+// bind binds the socket to its queue.
 func (s *Socket) bind(c Config, peer *Socket) error {
 	sa := &unix.SockaddrXDP{Ifindex: uint32(c.IfIndex), QueueID: uint32(c.Queue)}
 	if peer != nil {
-		// The kernel takes all other flags from the peer and refuses them here.
+		// The kernel takes all other flags from the peer and rejects them here.
 		sa.Flags, sa.SharedUmemFD = unix.XDP_SHARED_UMEM, uint32(peer.fd)
 	} else {
 		sa.Flags = unix.XDP_USE_NEED_WAKEUP | unix.XDP_COPY
@@ -259,10 +258,10 @@ func (s *Socket) bind(c Config, peer *Socket) error {
 	return nil
 }
 
-// tune sets what makes transmission fast and may be refused without harm.
+// tune sets options that speed up transmission. They may fail without harm.
 func (s *Socket) tune(c Config) {
-	// A packet in flight is charged to the send buffer with its bookkeeping;
-	// the default of 208 KiB would hold some 200 of them.
+	// A packet in flight is charged to the send buffer, including its bookkeeping; the
+	// default of 208 KiB would hold only some 200 of them.
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, min((c.TxSize+c.CompSize)*(s.umem.chunk+1024), 1<<30))
 	s.txBudget = 32
 	if unix.SetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, c.TxBudget) == nil {
@@ -282,16 +281,15 @@ func (s *Socket) tune(c Config) {
 	s.learnNAPI()
 }
 
-// learnNAPI finds out whether the socket knows the driver context that it can
-// poll. In zero-copy mode it does from bind on, in copy modes from its first
-// frame on, and never where the driver has none: the options are taken then
-// and do nothing.
+// learnNAPI finds out whether the socket knows a driver context that it can poll. In
+// zero-copy mode it does from bind on, in copy mode from its first frame on, and never if
+// the driver has none: the options are then accepted without effect.
 func (s *Socket) learnNAPI() {
 	id, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_INCOMING_NAPI_ID)
 	s.busyPoll.Store(err == nil && id != 0)
 }
 
-// readOptions asks the kernel which mode it really gave.
+// readOptions asks the kernel which mode it actually chose.
 func (s *Socket) readOptions() error {
 	v, err := unix.GetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_OPTIONS)
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"gswitch/bpf"
 )
 
-// PortConfig says which device to open, and how.
+// PortConfig selects the device to open, and its options.
 type PortConfig struct {
 	Interface string
 	Queues    []int      // queues to serve; none means queue 0
 	Filter    bpf.Filter // which frames are taken from the kernel; all by default
-	Stamp     bool       // frames of PTP bear the instant at which they came (bpf.Stamp)
-	Hardware  bool       // that at which hardware saw them, too, where the driver gives it in native mode
+	Stamp     bool       // time-stamp PTP frames on arrival (bpf.Stamp)
+	Hardware  bool       // also with the hardware's time, if the driver provides it in native mode
 	Socket    Config     // for every socket: NetNS, Mode, rings; IfIndex and Queue are set by OpenPort
 }
 
-// Port is a device with its program and a socket for each queue served.
+// Port is a device with its program and a socket for each queue.
 type Port struct {
 	name     string
 	ifindex  int
@@ -27,14 +27,14 @@ type Port struct {
 	mode     Mode
 	rungs    []Rung
 	program  *bpf.Program
-	hardware bool // it asks for stamps of the hardware
+	hardware bool // the program requests hardware time stamps
 	link     io.Closer
 	sockets  []*Socket
 }
 
-// OpenPort attaches the program to a device, opens the sockets and registers
-// them, in the best mode that works. It refuses a device that has another XDP
-// program (bpf.ErrBusy). Until a worker fills the sockets, frames are dropped.
+// OpenPort attaches the program to a device, opens the sockets and registers them, in the
+// best mode that works. It rejects a device that has another XDP program (bpf.ErrBusy).
+// Until a worker fills the sockets, frames are dropped.
 func OpenPort(u *UMEM, c PortConfig) (*Port, error) {
 	if len(c.Queues) == 0 {
 		c.Queues = []int{0}
@@ -67,8 +67,8 @@ func OpenPort(u *UMEM, c PortConfig) (*Port, error) {
 	return p, nil
 }
 
-// load loads the program, one that asks the driver for stamps of the hardware where that
-// is wanted and the driver and the kernel have such programs.
+// load loads the program. If hardware time stamps are wanted, and the driver and the
+// kernel support it, that is a program that requests them from the driver.
 func (p *Port) load(c PortConfig) (err error) {
 	if c.Stamp && c.Hardware && c.Socket.Mode != Generic {
 		if p.program, err = bpf.LoadHardware(c.Filter, p.ifindex); err == nil {
@@ -97,13 +97,13 @@ func (p *Port) climb(u *UMEM, c PortConfig, ifi *net.Interface) error {
 	return refused(p.rungs)
 }
 
-// try opens the port in one mode. The program goes first: some drivers set up
+// try opens the port in one mode. The program is attached first: some drivers set up
 // their rings for zero-copy only while one is attached.
 func (p *Port) try(u *UMEM, c PortConfig, ifi *net.Interface, m Mode) error {
 	if p.link != nil && m == Generic {
 		p.detach()
 	}
-	if p.hardware && m == Generic { // such a program runs in drivers alone
+	if p.hardware && m == Generic { // such a program runs only in drivers
 		p.program.Close()
 		p.hardware = false
 		var err error
@@ -146,7 +146,7 @@ func (p *Port) IfIndex() int { return p.ifindex }
 // Mode returns the mode obtained.
 func (p *Port) Mode() Mode { return p.mode }
 
-// Hardware reports whether the program asks the driver for stamps of the hardware.
+// Hardware reports whether the program requests hardware time stamps from the driver.
 func (p *Port) Hardware() bool { return p.hardware }
 
 // Rungs returns the modes tried, best first; the last is the one obtained.
@@ -158,8 +158,8 @@ func (p *Port) Sockets() []*Socket { return p.sockets }
 // Counters reads the program's counters.
 func (p *Port) Counters() (bpf.Counters, error) { return p.program.Counters() }
 
-// Close detaches the program and closes the sockets, whose workers must have
-// let go of them. Their chunks come back with Socket.Reclaim.
+// Close detaches the program and closes the sockets, which their workers must have
+// released. Their chunks are returned by Socket.Reclaim.
 func (p *Port) Close() error {
 	err := p.detach()
 	for _, s := range p.sockets {

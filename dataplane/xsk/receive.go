@@ -11,17 +11,15 @@ import (
 func (s *Socket) hold(r frame.Ref)   { s.held[r>>6] |= 1 << (r & 63) }
 func (s *Socket) disown(r frame.Ref) { s.held[r>>6] &^= 1 << (r & 63) }
 
-// Note looks at what has arrived by now. From then on Receive takes no more
-// than the last Note saw.
+// Note records what has arrived. Receive then takes no more than the last Note saw.
 func (s *Socket) Note() {
 	s.noted = true
 	s.rx.prod = atomic.LoadUint32(s.rx.producer)
 }
 
-// Receive takes up to len(out) frames from the RX ring, in order. They become
-// the caller's. A frame in several chunks is chained through Meta.Next, has
-// Meta.Wire of the whole and the flag frame.Chained on each chunk that has a
-// successor.
+// Receive takes up to len(out) frames from the RX ring, in order. The caller owns them. A
+// frame in several chunks is chained through Meta.Next, has Meta.Wire of the whole and
+// the flag frame.Chained on each chunk that has a successor.
 func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 	have := s.rx.prod - s.rx.cons
 	if !s.noted {
@@ -46,7 +44,7 @@ func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 		frames++
 	}
 	s.rx.release(taken)
-	s.ask(a, min(have-taken, uint32(len(out)))) // they come while these are worked on
+	s.ask(a, min(have-taken, uint32(len(out)))) // they arrive while these are processed
 	if s.enableNAPI {
 		s.enableNAPI = false
 		s.learnNAPI()
@@ -57,13 +55,12 @@ func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 	return frames
 }
 
-// ask asks for the lines of the headers that the next n descriptors name, and of
-// their frames' metadata, all at once, unless it has: the kernel wrote the
-// headers on another core, and a stage that waits for one line after the other
-// waits for long.
+// ask prefetches the cache lines of the headers that the next n descriptors refer to, and
+// of their frames' metadata, unless it has done so already. The kernel wrote the headers
+// on another core, and a stage that loads one line after the other would wait long.
 func (s *Socket) ask(a *frame.Arena, n uint32) {
 	from, to := s.asked, s.rx.cons+n
-	if from-s.rx.cons > s.rx.size { // it lies behind
+	if from-s.rx.cons > s.rx.size { // it is behind
 		from = s.rx.cons
 	}
 	for int32(to-from) > 0 {
@@ -78,9 +75,9 @@ func (s *Socket) ask(a *frame.Arena, n uint32) {
 	s.asked = from
 }
 
-// chain appends the chunk r to the frame that is coming in. It returns the
-// whole frame once its last chunk is there, Nil before. A frame may begin in
-// one call of Receive and end in the next.
+// chain appends the chunk r to the frame that is being received. It returns the whole
+// frame once its last chunk is there, and Nil before. A frame may begin in one call of
+// Receive and end in the next.
 func (s *Socket) chain(a *frame.Arena, r frame.Ref, more bool) frame.Ref {
 	if s.head == frame.Nil {
 		s.head = r
@@ -103,9 +100,9 @@ func (s *Socket) chain(a *frame.Arena, r frame.Ref, more bool) frame.Ref {
 // refillBatch keeps Fill from publishing a few chunks at a time.
 const refillBatch = 64
 
-// Fill tops the fill ring up from p and returns how many chunks it gave. It
-// does nothing while fewer than 64 entries (a quarter of a small ring) are
-// free, and stops when p is empty.
+// Fill fills up the fill ring from p and returns how many chunks it gave. It does nothing
+// while fewer than 64 entries (a quarter of a small ring) are free, and stops when p is
+// empty.
 func (s *Socket) Fill(p *frame.Pool) int {
 	batch := min(refillBatch, max(1, s.fill.size/4))
 	room := s.fill.room(batch)
@@ -132,12 +129,12 @@ func (s *Socket) Fill(p *frame.Pool) int {
 	return int(n)
 }
 
-// NeedsRxWakeup reports whether the kernel waits for WakeRx before it fills
-// the RX ring: the driver ran out of chunks, or polls only when asked to.
+// NeedsRxWakeup reports whether the kernel waits for WakeRx before it fills the RX ring:
+// the driver ran out of chunks, or polls only on request.
 func (s *Socket) NeedsRxWakeup() bool { return s.busyPoll.Load() || s.fill.needsWakeup() }
 
-// WakeRx makes the kernel look at the fill ring. It also finds out that the
-// device is down (ErrDown) or removed (ErrGone), which a ring does not report.
+// WakeRx makes the kernel look at the fill ring. It also finds out that the device is
+// down (ErrDown) or removed (ErrGone), which a ring does not report.
 func (s *Socket) WakeRx() error {
 	add(&s.count.wakeups, 1)
 	_, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)

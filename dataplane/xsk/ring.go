@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// indices are the shared and cached indices of one ring. Which of the two we
-// own depends on the ring: fill and TX are produced here, RX and completion
-// are consumed here.
+// indices are the shared and cached indices of one ring. We own one of the two, depending
+// on the ring: we produce into fill and TX, and consume from RX and completion.
 type indices struct {
 	producer *uint32 // shared with the kernel
 	consumer *uint32 // shared with the kernel
@@ -32,8 +31,8 @@ type (
 	}
 )
 
-// room returns how many entries the producer may write. The consumer's index
-// is read again only if the cached one promises fewer than want.
+// room returns how many entries the producer may write. It reads the consumer's index
+// again only if the cached one allows fewer than want.
 func (x *indices) room(want uint32) uint32 {
 	free := x.size - (x.prod - x.cons)
 	if free < want {
@@ -51,8 +50,8 @@ func (x *indices) publish(n uint32) {
 	atomic.StoreUint32(x.producer, x.prod)
 }
 
-// available returns how many entries the consumer may read. The producer's
-// index is read again only if the cached one promises fewer than want.
+// available returns how many entries the consumer may read. It reads the producer's index
+// again only if the cached one allows fewer than want.
 func (x *indices) available(want uint32) uint32 {
 	have := x.prod - x.cons
 	if have < want {
@@ -69,7 +68,7 @@ func (x *indices) release(n uint32) {
 	atomic.StoreUint32(x.consumer, x.cons)
 }
 
-// consumed returns the consumer's index: how many entries it has ever taken,
+// consumed returns the consumer's index: the number of entries that it has taken so far,
 // modulo 2^32.
 func (x *indices) consumed() uint32 { return atomic.LoadUint32(x.consumer) }
 
@@ -79,7 +78,7 @@ func (x *indices) needsWakeup() bool {
 	return atomic.LoadUint32(x.flags)&unix.XDP_RING_NEED_WAKEUP != 0
 }
 
-// overlay points the indices at the ring's memory, laid out as off says.
+// overlay points the indices at the ring's memory, which is laid out as off says.
 func overlay(mem []byte, off unix.XDPRingOffset, size uint32) indices {
 	at := func(o uint64) *uint32 { return (*uint32)(unsafe.Pointer(&mem[o])) }
 	x := indices{producer: at(off.Producer), consumer: at(off.Consumer), flags: at(off.Flags), size: size, mask: size - 1}

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// counters are written by the worker alone, once per batch, and read by
-// anyone.
+// counters are written only by the worker, once per batch, and may be read by anyone.
 type counters struct {
 	rxFrames, rxBytes, rxChunks      atomic.Uint64
 	txFrames, txBytes, txInvalid     atomic.Uint64
@@ -25,14 +24,14 @@ func add(c *atomic.Uint64, n uint64) { c.Store(c.Load() + n) }
 type Stats struct {
 	RxFrames uint64
 	RxBytes  uint64
-	RxChunks uint64 // more than RxFrames where frames are chained
+	RxChunks uint64 // more than RxFrames if frames are chained
 	TxFrames uint64
 	TxBytes  uint64
 
-	TxInvalid uint64 // frames that the kernel would refuse: empty, or in too many chunks
+	TxInvalid uint64 // frames that the kernel would reject: empty, or in too many chunks
 
 	Kicks      uint64 // transmit calls
-	KickChunks uint64 // chunks that they made the kernel take; divided by Kicks: the batching
+	KickChunks uint64 // chunks that the kernel took in them; divided by Kicks: the batch size
 	KickAgain  uint64 // calls that ended with the budget used up or the device's queue full
 	KickDrops  uint64 // calls that ended because the device dropped a frame
 	KickNoBufs uint64 // calls that ended because the kernel had no memory
@@ -43,7 +42,7 @@ type Stats struct {
 
 // KernelStats are the kernel's own counters of a socket (XDP_STATISTICS).
 type KernelStats struct {
-	RxDropped     uint64 // frames too large for a chunk, or otherwise not taken
+	RxDropped     uint64 // frames too large for a chunk, or not accepted for another reason
 	RxRingFull    uint64 // frames dropped because the RX ring was full
 	FillRingEmpty uint64 // times the fill ring was found empty: frames dropped
 	RxInvalid     uint64 // bad descriptors in the fill ring
@@ -51,9 +50,8 @@ type KernelStats struct {
 	TxRingEmpty   uint64 // times the TX ring was found empty
 }
 
-// Stats reads the counters. It may be called from any goroutine, and after
-// Close, when the kernel's part is missing and it returns an error beside
-// what it has.
+// Stats reads the counters. Any goroutine may call it, also after Close: then the
+// kernel's part is missing and an error is returned with the rest.
 func (s *Socket) Stats() (Stats, error) {
 	c := &s.count
 	st := Stats{
@@ -63,7 +61,8 @@ func (s *Socket) Stats() (Stats, error) {
 		KickAgain: c.kickAgain.Load(), KickDrops: c.kickDrops.Load(), KickNoBufs: c.kickNoBufs.Load(),
 		RxWakeups: c.wakeups.Load(),
 	}
-	// Close holds the lock too: the descriptor must not be another file's.
+	// Close holds the lock too: otherwise the descriptor could already belong to another
+	// file.
 	s.umem.mu.Lock()
 	defer s.umem.mu.Unlock()
 	if s.closed {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NameThread names the calling thread, for listings: by the first 15 bytes.
+// NameThread sets the name of the calling thread to the first 15 bytes of name.
 func NameThread(name string) error {
 	var b [16]byte // ends with a zero
 	copy(b[:15], name)

@@ -6,16 +6,16 @@ import (
 	"gswitch/frame"
 )
 
-// maxChunks is how many chunks a transmitted frame may have. The kernel's
-// copy mode holds one in the packet's head and MAX_SKB_FRAGS, at least 17, as
-// fragments, and loses the chunks of a frame that has more.
+// maxChunks is the largest number of chunks of a transmitted frame. The kernel's copy
+// mode holds one in the packet's head and MAX_SKB_FRAGS, at least 17, as fragments, and
+// loses the chunks of a frame that has more.
 const maxChunks = 17
 
-// Transmit posts frames to the TX ring, in order, and returns how many it
-// took: fewer than len(v) when the ring is full. Those are the socket's until
-// Complete. Nothing leaves before Kick. Frames that the kernel would refuse
-// (empty, or in too many chunks) are taken, counted in Stats.TxInvalid and
-// returned by Complete, because the kernel would never give them back.
+// Transmit posts frames to the TX ring, in order, and returns how many it accepted: fewer
+// than len(v) if the ring is full. The socket owns these until Complete. Nothing is sent
+// before Kick. Frames that the kernel would reject (empty, or in too many chunks) are
+// accepted, counted in Stats.TxInvalid and returned by Complete, because the kernel would
+// never give them back.
 func (s *Socket) Transmit(a *frame.Arena, v []frame.Ref) int {
 	room := s.tx.room(uint32(len(v)))
 	posted, taken, bytes, invalid := uint32(0), 0, uint64(0), 0
@@ -58,7 +58,7 @@ func (s *Socket) Transmit(a *frame.Arena, v []frame.Ref) int {
 	return taken
 }
 
-// measure counts the chunks of a frame and reports whether the kernel takes it.
+// measure counts the chunks of a frame and reports whether the kernel accepts it.
 func (s *Socket) measure(a *frame.Arena, r frame.Ref) (n int, ok bool) {
 	ok = true
 	for ; r != frame.Nil; r = a.Meta(r).Next {
@@ -68,8 +68,8 @@ func (s *Socket) measure(a *frame.Arena, r frame.Ref) (n int, ok bool) {
 	return n, ok && n <= maxChunks && (n == 1 || s.multibuffer)
 }
 
-// post writes the descriptors of a frame in several chunks, from the entry at
-// on, and returns its bytes.
+// post writes the descriptors of a frame in several chunks, starting at entry at, and
+// returns its bytes.
 func (s *Socket) post(a *frame.Arena, r frame.Ref, at uint32) (bytes uint64) {
 	for r != frame.Nil {
 		m := a.Meta(r)
@@ -93,15 +93,14 @@ func (s *Socket) reject(a *frame.Arena, r frame.Ref) {
 	}
 }
 
-// Kick makes the kernel transmit what lies in the TX ring, up to the budget,
-// if it waits for that: in copy mode while it has not taken all descriptors,
-// in zero-copy mode while the driver sleeps and frames are outstanding.
-// Otherwise it makes no system call. The caller repeats it while frames are
-// outstanding: a kick may have sent only some of them. The error is ErrDown or
-// ErrGone, or one that should not occur; what the kernel may merely be short of is
-// counted, not returned.
+// Kick makes the kernel transmit the descriptors in the TX ring, up to the budget, if it
+// waits for that: in copy mode while it has not taken all descriptors, in zero-copy mode
+// while the driver sleeps and frames are outstanding. Otherwise it makes no system call.
+// The caller repeats it while frames are outstanding, since a kick may send only some of
+// them. The error is ErrDown or ErrGone, or one that should not occur; temporary
+// shortages in the kernel are counted, not returned.
 //
-// The call is a raw one: it does not notify the Go scheduler, so it must come
+// It is a raw system call, which does not notify the Go scheduler, so it must be called
 // from a goroutine locked to its thread.
 func (s *Socket) Kick() error {
 	if s.outstanding == 0 || !s.tx.needsWakeup() || !s.zerocopy && s.tx.consumed() == s.tx.prod {
@@ -162,8 +161,8 @@ func (s *Socket) returnRejected(p *frame.Pool) {
 	s.rejected = s.rejected[:0]
 }
 
-// verdict turns the errno of a wake-up call into the caller's error. It
-// allocates nothing.
+// verdict turns the errno of a wake-up call into the error for the caller. It allocates
+// nothing.
 func verdict(e unix.Errno) error {
 	switch e {
 	case 0, unix.EAGAIN:

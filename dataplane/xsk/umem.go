@@ -10,13 +10,13 @@ import (
 
 // UMEM is the memory that all sockets of a worker group share.
 //
-// The kernel knows it through a registration, which lasts as long as any
-// socket made from it. The first socket registers the memory; later ones join
-// a socket that is still open. Zero-copy and copy, and sockets with and
-// without chained frames, cannot join each other in the kernel, so each kind
-// has a registration of its own over the same memory.
+// The kernel knows it through a registration, which lasts as long as any socket made from
+// it. The first socket registers the memory; later ones join a socket that is still open.
+// The kernel does not let zero-copy and copy sockets, or sockets with and without chained
+// frames, join each other, so each kind has a registration of its own over the same
+// memory.
 type UMEM struct {
-	mapping []byte // what was mapped, a whole number of pages
+	mapping []byte // the mapping, a whole number of pages
 	mem     []byte
 	chunk   int
 	huge    bool
@@ -32,8 +32,8 @@ type Options struct {
 
 const hugePage = 2 << 20
 
-// NewUMEM maps memory for n chunks of chunk bytes: 2048 or the page size,
-// which is what the kernel takes.
+// NewUMEM maps memory for n chunks of chunk bytes: 2048 or the page size, which are the
+// sizes that the kernel accepts.
 func NewUMEM(n, chunk int, o Options) (*UMEM, error) {
 	page := os.Getpagesize()
 	if chunk != 2048 && chunk != page {
@@ -61,7 +61,7 @@ func NewUMEM(n, chunk int, o Options) (*UMEM, error) {
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
-// Bytes returns the memory, to lay a frame.Arena of the same chunk size over.
+// Bytes returns the memory, over which a frame.Arena of the same chunk size is laid.
 func (u *UMEM) Bytes() []byte { return u.mem }
 
 // ChunkSize returns the size of a chunk in bytes.
@@ -80,8 +80,8 @@ func (u *UMEM) Sockets() int {
 	return len(u.sockets)
 }
 
-// Close unmaps the memory. All sockets must be closed, and no frame of an
-// arena over it may be touched afterwards.
+// Close unmaps the memory. All sockets must be closed, and no frame of an arena over it
+// may be used afterwards.
 func (u *UMEM) Close() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -96,7 +96,7 @@ func (u *UMEM) Close() error {
 	return err
 }
 
-// unlist takes a closed socket off the list. The caller holds u.mu.
+// unlist removes a closed socket from the list. The caller holds u.mu.
 func (u *UMEM) unlist(s *Socket) {
 	for i, t := range u.sockets {
 		if t == s {

@@ -33,7 +33,7 @@ type Config struct {
 	Bound frame.Time
 
 	// Workers is the number of threads that step nodes: one steps the hosts, the others
-	// share the switches; 1 steps all. 0 chooses a number for this machine, see Place.
+	// share the switches; 1 steps all. 0 chooses a number for this machine, see defaultWorkers.
 	Workers int
 	Poll    dataplane.PollMode
 	// CPUs to pin the workers to, in the order of the workers. Empty: not pinned.

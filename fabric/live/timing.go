@@ -141,7 +141,7 @@ func lateness(h *histogram.Histogram) (p50, p99, most float64) {
 }
 
 // frameTime returns how long a full frame takes on the fastest link of a host, in
-// nanoseconds.
+// seconds.
 func frameTime(spec *vnet.EngineSpec) float64 {
 	t, best := spec.Plan.Topology, math.Inf(1)
 	for i := range t.Links {
