@@ -14,10 +14,10 @@ import (
 	"gswitch/vswitch"
 )
 
-// Apply makes next the configuration in force and returns what changed. If
-// anything fails, what was in force stays so. With dry nothing is touched.
-// source says where next came from. It must name no other files than the
-// daemon's own configuration has.
+// Apply makes next the configuration in force and returns what changed. If anything
+// fails, the previous configuration stays in force. With dry nothing is changed. source
+// says where next came from. next must not name other files than the daemon's own
+// configuration does.
 func (d *Daemon) Apply(next *config.Config, source string, dry bool) ([]section.Change, error) {
 	changes, err := d.apply(func(*config.Config) (*config.Config, error) { return next, nil }, source, dry, false)
 	if err != nil && !dry {
@@ -89,8 +89,8 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 	return changes, nil
 }
 
-// tryChanged tries the switches of next, without those that stay as they are
-// and those of which a few routes change, which the table itself tries.
+// tryChanged builds the switches of next in memory, except those that do not change and
+// those in which only a few routes change, which the table itself checks.
 func (d *Daemon) tryChanged(next *config.Config) error {
 	for i := range next.Switches {
 		s := &next.Switches[i]
@@ -106,9 +106,9 @@ func (d *Daemon) tryChanged(next *config.Config) error {
 	return nil
 }
 
-// Confined refuses a document that came by the API and names other paths than
-// the daemon's own file: who may use the API would read, and write, whatever
-// file the daemon can.
+// Confined rejects a document that came through the API and names other paths than the
+// daemon's own file: otherwise users of the API could read and write any file that the
+// daemon can.
 func Confined(files, own map[string]config.Use) error {
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		if files[path]&^own[path] != 0 {
@@ -120,8 +120,8 @@ func Confined(files, own map[string]config.Use) error {
 
 const edited = " (edited)"
 
-// Fixed refuses changes of what a process is made from: its workers, its
-// memory and where it listens.
+// Fixed rejects changes of settings that a process cannot change while it runs: its
+// workers, its memory and its listening addresses.
 func Fixed(changes []section.Change) error {
 	var lines []string
 	for _, c := range changes {
@@ -143,8 +143,8 @@ func (d *Daemon) carryOut(next *config.Config) error {
 }
 
 func (d *Daemon) steps(next *config.Config, step Stepper) error {
-	// Switches that go, or that must be built anew since other workers run
-	// them, go first: what they hold is free then.
+	// Switches that are removed, or must be rebuilt because other workers run them, go
+	// first, to free what they hold.
 	for i := range d.resolved.Switches {
 		old := &d.resolved.Switches[i]
 		if s := switchOf(next, old.Name); s != nil && !rebuilt(old, s) {
@@ -201,9 +201,9 @@ func switchOf(c *config.Config, name string) *config.Switch {
 	return &c.Switches[i]
 }
 
-// rebuilt reports whether a switch cannot change in place: its nodes belong
-// to workers, its queues to one of them, and tables have the size and its
-// seeds the value that they were made with.
+// rebuilt reports whether a switch cannot change in place: its nodes belong to workers
+// and its queues to one of them, and the sizes and seeds of its tables are fixed when
+// they are made.
 func rebuilt(old, s *config.Switch) bool {
 	if old.Timing() != s.Timing() || !slices.Equal(old.WorkersUsed(), s.WorkersUsed()) || old.FDB.Max != s.FDB.Max || old.Seed != s.Seed || old.Hash != s.Hash {
 		return true
@@ -224,15 +224,15 @@ func portOf(s *config.Switch, name string) *config.Port {
 	return &s.Ports[i]
 }
 
-// reopened reports whether a port must be closed and opened again.
+// reopened reports whether a port must be closed and reopened.
 func reopened(a, b *config.Port) bool {
 	return a.Interface != b.Interface || a.Wire != b.Wire || !reflect.DeepEqual(a.Pcap, b.Pcap) || a.NetNS != b.NetNS || a.Mode != b.Mode ||
 		a.Queues != b.Queues || a.BusyPoll != b.BusyPoll || !slices.Equal(a.Workers, b.Workers) || !reflect.DeepEqual(a.Filter, b.Filter) || a.Delay != b.Delay
 }
 
-// changeSwitch closes the ports of a switch that go and gives it its new
-// program. It returns what opens the ports that come: they may want what
-// another switch releases.
+// changeSwitch closes the removed ports of a switch and gives it its new program. It
+// returns functions that open the added ports, which may need resources that another
+// switch still has to release.
 func (d *Daemon) changeSwitch(old, s *config.Switch, step Stepper) (open []func() error, err error) {
 	u, err := d.unit(s.Name)
 	if err != nil {
@@ -291,7 +291,7 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step Stepper) (open []func(
 	return open, nil
 }
 
-// setRated says what lies below a port that its node gives it a rate, or none.
+// setRated tells the port below a node whether the node gives it a rate.
 func (d *Daemon) setRated(u *unit, p *config.Port) error {
 	o := u.ports[p.Name]
 	if o == nil {
@@ -317,7 +317,7 @@ func (d *Daemon) program(u *unit, s *config.Switch) error {
 	return d.adopt(u)
 }
 
-// change has a worker of a switch carry out a change.
+// change makes a worker of a switch carry out a change.
 func (d *Daemon) change(u *unit, c vswitch.Change) error {
 	command, err := u.sw.Prepare(c)
 	if err != nil {
@@ -326,15 +326,16 @@ func (d *Daemon) change(u *unit, c vswitch.Change) error {
 	return d.engine.Command(u.workers[0], u.sw.Nodes[0], command)
 }
 
-// routeChange is a route that goes, comes, or both.
+// routeChange is the removal, the addition or the replacement of a route.
 type routeChange struct{ old, new *config.Route }
 
-// fewRoutes is up to how many routes are changed one by one: each shares all
-// but a path with the table before, while a new program builds all anew.
+// fewRoutes is the largest number of routes that are changed one by one: each such table
+// shares all but one path with the previous table, while a new program builds everything
+// again.
 const fewRoutes = 1000
 
-// routesOnly returns the routes in which two switches differ, if they differ
-// in nothing else.
+// routesOnly returns the routes in which two switches differ, if they differ in nothing
+// else.
 func routesOnly(old, s *config.Switch) ([]routeChange, bool) {
 	a, b := *old, *s
 	a.Routes, b.Routes = nil, nil
@@ -354,7 +355,7 @@ func routesOnly(old, s *config.Switch) ([]routeChange, bool) {
 			changes = append(changes, routeChange{o, r})
 		}
 	}
-	for i := range old.Routes { // not range over the map: commands have one order
+	for i := range old.Routes { // do not range over the map: the order of commands must be fixed
 		if o := &old.Routes[i]; was[o.Prefix] == o {
 			changes = append(changes, routeChange{old: o})
 		}

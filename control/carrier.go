@@ -2,16 +2,16 @@ package control
 
 import "gswitch/config"
 
-// carriers gives every port the carrier that the other end of its link gives: a
-// port that is disabled takes that of its neighbour away, as a cable does, so that
-// routes leave by other ports and no frame goes on unseen. An interface of which
-// the kernel keeps frames (filter) stays up.
+// carriers gives every port the carrier of the other end of its link: a disabled port
+// takes the carrier of its neighbour down, as pulling a cable does, so that routes leave
+// through other ports and no frame is sent in vain. An interface that is shared with the
+// kernel (filter) stays up.
 func (d *Daemon) carriers(c *config.Config) error {
 	type end struct {
 		u *unit
 		p *config.Port
 	}
-	other := map[string]end{} // of each wire, the end that came first
+	other := map[string]end{} // of each wire, the first end found
 	for i := range c.Switches {
 		u, err := d.unit(c.Switches[i].Name)
 		if err != nil {

@@ -19,21 +19,20 @@ import (
 	"gswitch/control/api"
 )
 
-// SocketDir is where daemons put their sockets unless the configuration says where.
+// SocketDir is the default directory of the daemons' sockets.
 const SocketDir = "/run/gswitch"
 
-// FabricSockets are where the switches of gfabric listen.
+// FabricSockets is the pattern of the sockets of gfabric's switches.
 const FabricSockets = "/run/gfabric/*/*.sock"
 
-// FindSocket returns the socket of the only daemon that runs with its socket
-// in dir. Daemons whose sockets match the pattern elsewhere are not chosen,
-// but named where there is no other.
+// FindSocket returns the socket of the only running daemon that has its socket in dir.
+// Daemons whose sockets match the pattern elsewhere are not chosen, but the error lists
+// them if there is no other.
 func FindSocket(dir, elsewhere string) (string, error) {
 	return findSocket("gswitch", dir, elsewhere)
 }
 
-// FindHost returns the socket of the only ghost that runs with its socket in
-// dir.
+// FindHost returns the socket of the only running ghost that has its socket in dir.
 func FindHost(dir string) (string, error) { return findSocket("ghost", dir, "") }
 
 func findSocket(program, dir, elsewhere string) (string, error) {
@@ -57,9 +56,9 @@ func findSocket(program, dir, elsewhere string) (string, error) {
 	return "", fmt.Errorf("several daemons run; choose one with --name: %s", strings.Join(names, ", "))
 }
 
-// SocketNamed returns the socket in dir of the daemon of that name: of the
-// file, or of one of its switches: the first, which names the file, may have
-// been renamed since.
+// SocketNamed returns the socket in dir of the daemon with that name: the name of the
+// socket file, or of one of its switches, since the first switch, after which the file is
+// named, may have been renamed.
 func SocketNamed(dir, name string) string {
 	path := filepath.Join(dir, name+".sock")
 	live, err := liveSockets(filepath.Join(dir, "*.sock"))
@@ -75,8 +74,8 @@ func SocketNamed(dir, name string) string {
 	return path
 }
 
-// HostNamed returns the socket in dir of the ghost of that name: of the file,
-// or of one of its hosts.
+// HostNamed returns the socket in dir of the ghost with that name: the name of the socket
+// file, or of one of its hosts.
 func HostNamed(ctx context.Context, dir, name string) string {
 	path := filepath.Join(dir, name+".sock")
 	live, err := liveSockets(filepath.Join(dir, "*.sock"))
@@ -91,13 +90,13 @@ func HostNamed(ctx context.Context, dir, name string) string {
 	return path
 }
 
-// HasHost reports whether the ghost at an address has a host of that name.
+// HasHost reports whether the ghost at an address has a host with that name.
 func HasHost(ctx context.Context, address, name string) bool {
 	m, err := DialHost(address).ListHosts(ctx, &api.ListHostsRequest{Host: name})
 	return err == nil && len(m.Hosts) == 1
 }
 
-// liveSockets returns the sockets that match a pattern and are listened at.
+// liveSockets returns the sockets that match a pattern and have a listener.
 func liveSockets(pattern string) (live []string, err error) {
 	paths, err := filepath.Glob(pattern)
 	if err != nil {
@@ -116,7 +115,7 @@ func liveSockets(pattern string) (live []string, err error) {
 	return live, nil
 }
 
-// notAllowed says who may use a socket.
+// notAllowed returns an error that says who may use a socket.
 func notAllowed(path string) error {
 	group := "its group"
 	var st unix.Stat_t
@@ -128,14 +127,14 @@ func notAllowed(path string) error {
 	return fmt.Errorf("%s: permission denied; run this as root (sudo) or as a member of %s", path, group)
 }
 
-// patience is how long a daemon may take to answer, slow where it may have
-// much to do or to send.
+// patience is how long a daemon may take to answer, and slow the same for calls that may
+// take long.
 const (
 	patience = 5 * time.Second
 	slow     = 2 * time.Minute
 )
 
-// deadline ends calls that are not answered.
+// deadline ends calls that are not answered in time.
 func deadline(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
 		limit := patience
@@ -149,8 +148,8 @@ func deadline(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// listener returns the process that listens at a unix socket, or 0. It need
-// not answer for that.
+// listener returns the process that listens on a Unix socket, or 0. The process need not
+// answer for that.
 func listener(address string) int {
 	c, err := net.Dial("unix", address)
 	if err != nil {
@@ -186,8 +185,8 @@ func process(pid int) string {
 	return fmt.Sprintf(" (process %d)", pid)
 }
 
-// Explain turns an error of a call into what a person should read: a
-// ConfigError if what was asked for is wrong in itself.
+// Explain turns the error of a call into a message for a person: a ConfigError if the
+// request itself is wrong.
 func Explain(address string, err error) error {
 	switch {
 	case err == nil:
@@ -210,9 +209,9 @@ func Explain(address string, err error) error {
 	case ce.Code() == connect.CodeCanceled:
 		return errors.New("interrupted")
 	case ce.Code() == connect.CodeUnimplemented:
-		// Its server has no such service, and says so by HTTP alone.
+		// The server has no such service, and says so only by HTTP.
 		return fmt.Errorf("what listens at %s does not have what was asked for: a switch (gswitch), a host (ghost) and a host that keeps its kernel (ghost --transparent) have views of their own", address)
 	}
-	// It did not say this: the connection broke.
+	// Not an answer of the daemon: the connection broke.
 	return fmt.Errorf("the daemon at %s ended before it had answered (%s)", address, ce.Message())
 }

@@ -9,16 +9,15 @@ import (
 	"gswitch/control/api"
 )
 
-// Clients are those whom a daemon serves: how many there are, and how many were
-// refused.
+// Clients counts the clients that a daemon serves, and those that it refused.
 type Clients struct {
 	mu        sync.Mutex
 	listeners []*limited
-	requests  atomic.Int64 // under way
-	documents atomic.Int64 // that are being read, or wait for it
+	requests  atomic.Int64 // in progress
+	documents atomic.Int64 // being read, or waiting for it
 }
 
-// limit returns a listener with a bound, which is counted.
+// limit returns a listener with a bound on its connections, which are counted.
 func (c *Clients) limit(l net.Listener) *limited {
 	n := &limited{Listener: l}
 	c.mu.Lock()
@@ -38,7 +37,7 @@ func (c *Clients) limits() (v []*api.Limit) {
 	return append(v, &api.Limit{Kind: "requests", Name: "requests under way", Unit: "requests", Used: uint64(c.requests.Load()), Limit: uint64(len(c.listeners) * maxConnections * maxRequests)})
 }
 
-// documentLimits are those of what an API takes.
+// documentLimits returns the limits of documents that an API accepts.
 func (c *Clients) documentLimits() []*api.Limit {
 	return []*api.Limit{
 		{Kind: "requests", Name: "documents that are read", Unit: "requests", Used: uint64(min(1, c.documents.Load())), Limit: 1},

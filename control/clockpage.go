@@ -14,7 +14,7 @@ import (
 	"gswitch/frame"
 )
 
-// ClockPage keeps the page of shared memory by which programs read a clock (package
+// ClockPage maintains the page of shared memory from which programs read a clock (package
 // clocktime).
 type ClockPage struct {
 	w    *clocktime.Writer
@@ -22,18 +22,18 @@ type ClockPage struct {
 	done sync.WaitGroup
 }
 
-// pagePeriod is between two looks at the clock. What a page says in between holds: its
-// interval widens, only faster than the clock's own.
+// pagePeriod is the interval between updates of a page. A page stays valid in between,
+// since its uncertainty grows with time, but it grows faster than the clock's own.
 const pagePeriod = 10 * time.Millisecond
 
-// PagePath is the page of a switch or host of a daemon with an API socket: beside
-// that.
+// PagePath returns the path of the page of a switch or host, which is beside the API
+// socket of its daemon.
 func PagePath(socket, name string) string {
 	return filepath.Join(filepath.Dir(socket), strings.ReplaceAll(name, "/", "_")+".clock")
 }
 
-// OpenClockPage makes the page at a path of a clock on a worker; nil without a clock.
-// Without the right to there is none either, and the log says so.
+// OpenClockPage creates the page of a worker's clock at path. It returns nil if there is
+// no clock. If the process may not create the page, it logs that and returns nil.
 func OpenClockPage(log *slog.Logger, e *dataplane.Engine, worker int, path string, c feature.Timekeeper) *ClockPage {
 	if c == nil {
 		return nil
@@ -68,14 +68,14 @@ func OpenClockPage(log *slog.Logger, e *dataplane.Engine, worker int, path strin
 	return p
 }
 
-// rival is what was logged of a second root.
+// rival remembers what was logged about a second root.
 type rival struct {
 	messages uint64
 	said     time.Time
 }
 
-// look logs a second root, and each minute for as long as there is one. How
-// often it said so is in the counters.
+// look logs that there is a second root, and repeats it once a minute while there is. A
+// counter says how often it announced itself.
 func (r *rival) look(log *slog.Logger, page string, now time.Time, t *feature.Time) {
 	if t.SecondRoots > r.messages && (r.said.IsZero() || now.Sub(r.said) >= time.Minute) {
 		log.Warn("another clock claims to be the root: look for two documents with a root, two controllers, or a host that forges messages",
@@ -85,7 +85,7 @@ func (r *rival) look(log *slog.Logger, page string, now time.Time, t *feature.Ti
 	r.messages = t.SecondRoots
 }
 
-// image is what a clock says at an instant of the nodes.
+// image returns what a clock shows at an instant of the nodes.
 func image(e *dataplane.Engine, t feature.Time, now frame.Time) clocktime.Image {
 	at, within := e.Monotonic(now)
 	if t.Eps >= 0 {
@@ -94,7 +94,7 @@ func image(e *dataplane.Engine, t feature.Time, now frame.Time) clocktime.Image 
 	return clocktime.Image{At: at, Time: t.Time, Eps: t.Eps, Drift: t.Drift, State: clocktime.State(t.State), Epoch: t.Epoch, Root: t.Root}
 }
 
-// Close removes the page; nil has none.
+// Close removes the page. It may be called on nil.
 func (p *ClockPage) Close() error {
 	if p == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"gswitch/vswitch"
 )
 
-// clockOf returns the clock of a switch that a controller may plan for, and the worker and
-// node that have it; nil: there is none.
+// clockOf returns the clock of a switch that a controller may plan for, and the index of
+// its worker and node, or nil if there is none.
 func (u *unit) clockOf() (feature.Planned, int) {
 	for i, n := range u.sw.Nodes {
 		if k, ok := n.Timekeeper().(feature.Planned); ok && n == u.sw.ClockNode() {
@@ -46,7 +46,7 @@ func (s *server) ListClocks(_ context.Context, r *api.ListRequest) (*api.Clocks,
 	return out, nil
 }
 
-// clock describes the clock of a switch, which its worker i has.
+// clock describes the clock of a switch, which runs on its worker i.
 func (d *Daemon) clock(u *unit, k feature.Planned, i int) (*api.Clock, error) {
 	var v feature.ClockView
 	if err := d.engine.Worker(u.workers[i]).Do(func(now frame.Time) { v = k.View(int64(now)) }); err != nil {
@@ -74,7 +74,7 @@ func (d *Daemon) clock(u *unit, k feature.Planned, i int) (*api.Clock, error) {
 	return c, nil
 }
 
-// stampsOf says where the instants come from at which messages of a clock arrive.
+// stampsOf returns the source of the arrival times of a clock's messages.
 func stampsOf(p *dataplane.PortStats, recorded bool) string {
 	switch {
 	case recorded:
@@ -95,7 +95,7 @@ func stampsOf(p *dataplane.PortStats, recorded bool) string {
 	return "kernel: the XDP program, when the driver hands the frame over"
 }
 
-// portNames are those of a switch, in the order of their numbers.
+// portNames returns the names of a switch's ports, ordered by number.
 func (u *unit) portNames() []string {
 	v := make([]string, 0, len(u.numbers))
 	for name := range u.numbers {
@@ -105,7 +105,7 @@ func (u *unit) portNames() []string {
 	return v
 }
 
-// portName is that of a number, "" of none.
+// portName returns the name of the port with a number, "" if there is none.
 func (u *unit) portName(number int) string {
 	for name, n := range u.numbers {
 		if n == number {
@@ -115,7 +115,7 @@ func (u *unit) portName(number int) string {
 	return ""
 }
 
-// PlanClock carries out a stage of a plan.
+// PlanClock carries out one stage of a plan.
 func (s *server) PlanClock(_ context.Context, r *api.PlanClockRequest) (*api.Clock, error) {
 	if r.Plan == nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("the request has no plan"))

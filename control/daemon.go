@@ -31,18 +31,18 @@ type Options struct {
 	Version string        // of the program, as GetVersion returns it
 	Source  string        // where the configuration came from: a file, or "flags"
 	Wait    time.Duration // how long to wait for interfaces at the start
-	Record  string        // directory: every switch is recorded there from its beginning
-	// Recorder says how. Without a Limit a record may have as many bytes as the disk takes
-	// in Record, and 1 GiB where that is not given and the API asks.
+	Record  string        // directory in which every switch is recorded from its start
+	// Recorder configures recordings. Without a Limit, a record in Record may take as
+	// many bytes as the disk has, and one that the API starts without Record 1 GiB.
 	Recorder Recorder
 	Logger   *slog.Logger // nil is slog.Default()
 
-	// Control overrides the control section of every document: what the
-	// command line says holds for as long as the daemon runs.
+	// Control overrides the control section of every document: settings of the command
+	// line stay in force as long as the daemon runs.
 	Control config.Control
 }
 
-// Override returns the document with what the options say in its place.
+// Override returns the document with the settings of the options.
 func (o *Options) Override(c *config.Config) *config.Config {
 	c = c.Clone()
 	c.Control.Socket = cmp.Or(o.Control.Socket, c.Control.Socket)
@@ -57,59 +57,59 @@ type Daemon struct {
 	log    *slog.Logger
 	start  time.Time
 	engine *dataplane.Engine
-	secret uint64 // of tables that frames fill, another one at each start
+	secret uint64 // seed of tables that frames fill, new at each start
 
 	clients Clients
 
-	// mu guards what follows: one change at a time, and no reading while a
-	// change is half done.
+	// mu guards the fields below: one change at a time, and no reader sees half a change.
 	mu                sync.RWMutex
-	doc               *config.Config // in force, as it was written
+	doc               *config.Config // in force, as written
 	resolved          *config.Config // the same with its defaults
-	next              *config.Config // while it is carried out: what comes in force, as it was written
+	next              *config.Config // during a change: the next configuration in force, as written
 	source            string
 	files             map[string]config.Use // paths that its own files have named
 	units             []*unit
 	state             metrics.ConfigState
 	baseline          *metrics.Snapshot // what ClearCounters stored
-	records           []*Record         // that ended
+	records           []*Record         // that have ended
 	recordsIn         string            // directory
-	exporting         *Reporting        // nil: reports go nowhere
-	taking            sync.Mutex        // reports: an exporter that ends takes the last while the next begins
+	exporting         *Reporting        // nil: reports are not exported
+	taking            sync.Mutex        // reports: an exporter that ends takes the last while the next one starts
 	disabled          *disabledWatch    // nil before Start and after Stop
-	replayed          bool              // the switch is one of a record: there is nothing below its ports
-	recordedMonotonic uint64            // of a replay: Daemon.monotonic when it was recorded
+	replayed          bool              // the switch is replayed from a record: nothing is below its ports
+	recordedMonotonic uint64            // of a replay: the value of Daemon.monotonic during recording
 }
 
-// unit is a switch at work.
+// unit is a running switch.
 type unit struct {
 	name    string
 	sw      *vswitch.Switch
 	workers []int // of Nodes
 	numbers map[string]int
-	next    int  // port number not given yet
-	timing  bool // its ports give stamps
+	next    int  // next port number to assign
+	timing  bool // its ports time-stamp frames
 	page    *ClockPage
 	ports   map[string]*openPort
-	kernel  *kernelRoutes // nil: no port has a twin
+	kernel  *kernelRoutes // nil: no port has an interface in the kernel
 
-	recording *Record // nil: it is not recorded
+	recording *Record // nil: not recorded
 
-	// Of the exporter alone: what makes reports, and of which program that is.
+	// Used only by the exporter: the reporters, and the program that they belong to.
 	reporters []reporter
 	sourcesOf uint32
 	sourcesAt time.Time
-	report    []byte // where one is written before the exporter has it
+	report    []byte // buffer for a report on its way to the exporter
 }
 
-// openPort is a port of the engine, one for each worker that has queues of it.
+// openPort is a port of the engine; there is one for each worker that has some of its
+// queues.
 type openPort struct {
 	conf config.Port
 	open []*dataplane.Port
 }
 
-// New makes a daemon with its ports open. Nothing is forwarded before Start. The end of
-// ctx ends waiting for interfaces.
+// New makes a daemon with its ports open. Nothing is forwarded before Start. If ctx ends,
+// New stops waiting for interfaces.
 func New(ctx context.Context, c *config.Config, opts Options) (*Daemon, error) {
 	c = opts.Override(c)
 	if err := c.Check(); err != nil {
@@ -152,7 +152,7 @@ func New(ctx context.Context, c *config.Config, opts Options) (*Daemon, error) {
 	return d, nil
 }
 
-// Start lets the workers forward.
+// Start starts the workers.
 func (d *Daemon) Start() error {
 	if err := d.engine.Start(); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (d *Daemon) Stop() error {
 	return errors.Join(append(errs, d.engine.Stop())...)
 }
 
-// Config returns the configuration in force, as it was written.
+// Config returns the configuration in force, as written.
 func (d *Daemon) Config() *config.Config {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -221,8 +221,7 @@ func (d *Daemon) accept(doc, resolved *config.Config, source string, changed boo
 	d.state.ReloadSuccess, d.state.ReloadTime = true, time.Now()
 }
 
-// warn says in the log what the packet memory is too small for, and what the
-// headroom of lossless classes stands for.
+// warn logs if the packet memory is too small, or if the headroom of lossless classes is.
 func (d *Daemon) warn() {
 	for _, s := range d.resolved.Shortages() {
 		d.log.Warn("packet memory", "at", s.Path, "error", s.Err)
@@ -233,8 +232,8 @@ func (d *Daemon) warn() {
 	}
 }
 
-// try builds every switch in ordinary memory: what the nodes would refuse is
-// found before anything is touched.
+// try builds every switch in ordinary memory, to find out what the nodes would reject
+// before anything is changed.
 func try(c *config.Config) error {
 	for i := range c.Switches {
 		if err := trySwitch(c, &c.Switches[i]); err != nil {
@@ -246,8 +245,8 @@ func try(c *config.Config) error {
 
 func trySwitch(c *config.Config, s *config.Switch) error {
 	chunks := c.Frames()
-	// The arena is as large as the engine's, since buffers are checked
-	// against it, but it is never touched and so costs nothing.
+	// The arena is as large as the engine's, since buffers are checked against it. It is
+	// never touched, so it costs no memory.
 	mem, err := unix.Mmap(-1, 0, chunks*c.Memory.Chunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return fmt.Errorf("address space for %d chunks of %d bytes: %w", chunks, c.Memory.Chunk, err)
@@ -268,7 +267,7 @@ func trySwitch(c *config.Config, s *config.Switch) error {
 	return nil
 }
 
-// namePorts is an error of a node, which knows ports by number only.
+// namePorts is an error of a node, which knows only the numbers of ports.
 type namePorts struct {
 	error
 	s *config.Switch
@@ -288,14 +287,14 @@ func (e namePorts) Error() string {
 
 func (e namePorts) Unwrap() error { return e.error }
 
-// ConfigError is an error of New or of a call that lies in the configuration
-// or in the request, beside section.Errors.
+// ConfigError is an error of New or of a call that is caused by the configuration or by
+// the request, besides section.Errors.
 type ConfigError struct{ error }
 
 func (e ConfigError) Unwrap() error { return e.error }
 
-// Check says what of a configuration could not be put to work, without
-// touching any interface.
+// Check returns what would prevent a configuration from working, without using any
+// interface.
 func Check(c *config.Config) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -303,7 +302,7 @@ func Check(c *config.Config) error {
 	return try(c.Resolved())
 }
 
-// addSwitch makes a switch and opens its ports. What fails is taken back.
+// addSwitch makes a switch and opens its ports. On failure it undoes all of it.
 func (d *Daemon) addSwitch(s *config.Switch) error {
 	u := &unit{name: s.Name, timing: s.Timing(), workers: s.WorkersUsed(), numbers: map[string]int{}, ports: map[string]*openPort{}}
 	u.number(s)
@@ -331,14 +330,14 @@ func (d *Daemon) addSwitch(s *config.Switch) error {
 		}
 	}
 	if len(s.Ports) > 0 {
-		w := s.Ports[0].Workers[0] // who keeps time has all ports on one
+		w := s.Ports[0].Workers[0] // a switch with a clock has all ports on one worker
 		u.page = OpenClockPage(d.log, d.engine, w, PagePath(d.resolved.Control.Socket, s.Name), u.sw.Nodes[slices.Index(u.workers, w)].Timekeeper())
 	}
 	d.units = append(d.units, u)
 	return nil
 }
 
-// vswitch returns what the switch node of s is made from.
+// vswitch returns the configuration of the switch node of s.
 func (d *Daemon) vswitch(u *unit, s *config.Switch) *vswitch.Config {
 	c := s.VSwitch(u.numbers)
 	c.Epoch, c.Secret = d.engine.Epoch().UnixNano(), d.secret
@@ -369,8 +368,8 @@ func (d *Daemon) closeSwitch(u *unit) error {
 	return errors.Join(errs...)
 }
 
-// number gives every port of s a number. A port keeps its number as long as
-// there is a port of its name; numbers are used again only when all have been.
+// number assigns a number to every port of s. A port keeps its number as long as a port
+// with its name exists. Numbers are reused only when all have been used.
 func (u *unit) number(s *config.Switch) {
 	used := make([]bool, vswitch.MaxPorts)
 	names := map[string]bool{}
@@ -399,7 +398,7 @@ func (u *unit) number(s *config.Switch) {
 	}
 }
 
-// openPort gives the queues of a port to the workers of its switch.
+// openPort assigns the queues of a port to the workers of its switch.
 func (d *Daemon) openPort(u *unit, s *config.Switch, p *config.Port) error {
 	o := &openPort{conf: *p}
 	u.ports[p.Name] = o
@@ -437,8 +436,8 @@ func (d *Daemon) closePort(u *unit, name string) error {
 	return errors.Join(errs...)
 }
 
-// adopt makes the workers of a switch take up its program, so that ports that
-// it adds are known when they are opened.
+// adopt makes the workers of a switch adopt its program, so that the ports that it adds
+// are known when they are opened.
 func (d *Daemon) adopt(u *unit) error {
 	for i, w := range u.workers {
 		if err := d.engine.Advance(w, u.sw.Nodes[i]); err != nil {
@@ -462,7 +461,7 @@ func (d *Daemon) unit(name string) (*unit, error) {
 	return nil, fmt.Errorf("there is no switch %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// chosen yields the switch of a name, or all if name is empty.
+// chosen yields the switch with a name, or all if name is empty.
 func (d *Daemon) chosen(name string) iter.Seq[*unit] {
 	return func(yield func(*unit) bool) {
 		for _, u := range d.units {
@@ -503,5 +502,5 @@ func kernelRelease() string {
 	return strings.TrimSpace(string(b))
 }
 
-// Refused makes an error one that lies in the configuration or in the request.
+// Refused marks an error as caused by the configuration or by the request.
 func Refused(err error) error { return ConfigError{err} }

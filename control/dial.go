@@ -13,14 +13,13 @@ import (
 	"gswitch/control/api"
 )
 
-// Credentials are files by which a client may use the API at a TCP address: a
-// token, or a certificate with its key. CA are the certificates that the
-// daemon's must be signed by; those of the system if it is empty.
+// Credentials are files with which a client authenticates at a TCP address: a token, or a
+// certificate with its key. CA holds the certificates that must have signed the daemon's;
+// empty means those of the system.
 type Credentials struct{ Token, CA, Cert, Key string }
 
-// Dial returns a client of the daemon at address: a path of a socket, or
-// host:port, with the credentials that it wants there. Calls that are not
-// answered end; streams wait.
+// Dial returns a client of the daemon at address: the path of a socket, or host:port with
+// the credentials needed there. Unary calls time out; streams do not.
 func Dial(address string, show ...Credentials) api.ControlClient {
 	client, base := dialer(address, show)
 	return api.NewControlClient(client, base, clientOptions...)
@@ -32,14 +31,13 @@ func DialHost(address string, show ...Credentials) api.HostClient {
 	return api.NewHostClient(client, base, clientOptions...)
 }
 
-// DialTransparent returns a client of a daemon of bumps, as DialHost does.
+// DialTransparent returns a client of a daemon in transparent mode, as DialHost does.
 func DialTransparent(address string, show ...Credentials) api.TransparentClient {
 	client, base := dialer(address, show)
 	return api.NewTransparentClient(client, base, clientOptions...)
 }
 
-// On one machine compression only costs time, a processor's worth of it for a
-// capture.
+// On the same machine compression only costs time: for a capture, a whole processor.
 var clientOptions = []connect.ClientOption{connect.WithAcceptCompression("gzip", nil, nil), connect.WithInterceptors(connect.UnaryInterceptorFunc(deadline))}
 
 // dialer returns the HTTP client of a daemon, and its URL.
@@ -70,7 +68,7 @@ func dialer(address string, show []Credentials) (*http.Client, string) {
 	return &http.Client{Transport: &shown{t, bearer, err}}, scheme + "://" + address
 }
 
-// bearer returns the content of the header by which a token is shown, or "".
+// bearer returns the value of the Authorization header with the token, or "".
 func (c *Credentials) bearer() (string, error) {
 	if c.Token == "" {
 		return "", nil
@@ -97,7 +95,7 @@ func (c *Credentials) tls() (*tls.Config, error) {
 	return conf, nil
 }
 
-// shown adds a token to requests. Where its files could not be read, none leave.
+// shown adds a token to requests. If its file could not be read, every request fails.
 type shown struct {
 	*http.Transport
 	bearer string

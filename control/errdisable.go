@@ -6,11 +6,11 @@ import (
 	"gswitch/metrics"
 )
 
-// disabledPoll is how often the log looks for ports that are err-disabled. Those that are so for less may not be seen;
-// counters have them.
+// disabledPoll is how often the log checks for ports that are err-disabled. It may miss a
+// port that is disabled for a shorter time; the counters do not.
 const disabledPoll = 250 * time.Millisecond
 
-// disabledWatch logs when ports are err-disabled, and when they are open again.
+// disabledWatch logs when ports are err-disabled, and when they are enabled again.
 type disabledWatch struct{ stop, done chan struct{} }
 
 func (d *Daemon) watchDisabled() *disabledWatch {
@@ -19,7 +19,7 @@ func (d *Daemon) watchDisabled() *disabledWatch {
 		defer close(w.done)
 		t := time.NewTicker(disabledPoll)
 		defer t.Stop()
-		was := map[string]string{} // by port, by what
+		was := map[string]string{} // by port; the value is the cause
 		for {
 			select {
 			case <-w.stop:

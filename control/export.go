@@ -13,7 +13,7 @@ import (
 	"gswitch/vswitch"
 )
 
-// reexport brings the exporter in line with the document. The daemon is locked.
+// reexport updates the exporter to match the document. The caller holds mu.
 func (d *Daemon) reexport() {
 	d.exporting = Report(d.exporting, d.log, d.resolved.Export, d.hello, d.takeAll)
 }
@@ -43,7 +43,7 @@ func (s *server) ListExports(context.Context, *api.ListRequest) (*api.Exports, e
 	return out, nil
 }
 
-// hello is what a collector receives of the daemon.
+// hello returns the daemon's introduction to a collector.
 func (d *Daemon) hello() telemetry.Hello {
 	h := telemetry.Hello{Version: telemetry.HelloVersion, Name: cmp.Or(d.resolved.Export.Name, d.resolved.Switches[0].Name), Boot: uint64(d.engine.Epoch().UnixNano())}
 	for i := range d.resolved.Switches {
@@ -53,7 +53,7 @@ func (d *Daemon) hello() telemetry.Hello {
 	return h
 }
 
-// takeAll takes the reports of all switches.
+// takeAll collects the reports of all switches.
 func (d *Daemon) takeAll(x *export.Exporter) {
 	d.taking.Lock()
 	defer d.taking.Unlock()
@@ -64,14 +64,14 @@ func (d *Daemon) takeAll(x *export.Exporter) {
 	}
 }
 
-// takeReports takes those of one switch. Of one that is recorded its worker takes
-// them, so that they belong into the record.
+// takeReports collects the reports of one switch. If the switch is recorded its worker
+// collects them, as part of the record.
 func (d *Daemon) takeReports(u *unit, x *export.Exporter) {
 	id := u.sw.Program().Config.ID
 	add := func(_ int, system string, body []byte) { x.Add(telemetry.Report{Kind: system, Node: id, Body: body}) }
 	if u.recording != nil {
 		if c, err := u.sw.Prepare(vswitch.TakeReports{Taken: add}); err == nil {
-			_ = d.engine.Command(u.workers[0], u.sw.Nodes[0], c) // refused only while the engine ends
+			_ = d.engine.Command(u.workers[0], u.sw.Nodes[0], c) // fails only while the engine is ending
 		}
 		return
 	}
@@ -84,14 +84,14 @@ func (d *Daemon) takeReports(u *unit, x *export.Exporter) {
 	u.report = b
 }
 
-// reporter is what makes reports on a worker of a switch.
+// reporter makes reports on a worker of a switch.
 type reporter struct {
 	telemetry.Source
 	system string
 }
 
-// sources returns what makes reports, asked anew where a configuration may have
-// brought others.
+// sources returns the reporters of a switch, which it reads again when a new
+// configuration may have added some.
 func (u *unit) sources(d *Daemon) []reporter {
 	if gen := u.sw.Program().Gen; u.sourcesOf == gen && time.Since(u.sourcesAt) < time.Second {
 		return u.reporters
@@ -99,7 +99,7 @@ func (u *unit) sources(d *Daemon) []reporter {
 	u.sourcesOf, u.sourcesAt = u.sw.Program().Gen, time.Now()
 	var found []reporter
 	for i, w := range u.workers {
-		_ = d.engine.Worker(w).Do(func(frame.Time) { // refused only while the engine ends
+		_ = d.engine.Worker(w).Do(func(frame.Time) { // fails only while the engine is ending
 			for _, f := range vswitch.Features() {
 				if s, ok := u.sw.Nodes[i].Feature(f.Name).(telemetry.Source); ok {
 					found = append(found, reporter{s, f.Name})

@@ -9,8 +9,8 @@ import (
 	"gswitch/fault"
 )
 
-// setFaults puts what goes wrong at an open port in place of what did. Only
-// the worker that sends for it has frames to lose.
+// setFaults replaces the faults of an open port. Only the worker that sends for the port
+// has frames to lose.
 func (d *Daemon) setFaults(u *unit, p *config.Port) error {
 	o := u.ports[p.Name]
 	if o == nil {
@@ -25,7 +25,7 @@ func (d *Daemon) setFaults(u *unit, p *config.Port) error {
 	return nil
 }
 
-// faultText is what the configuration says of the faults of a port.
+// faultText returns the faults of a port as configured.
 func (d *Daemon) faultText(sw, port string) string {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -39,7 +39,7 @@ func (d *Daemon) faultText(sw, port string) string {
 
 func sameFaults(a, b *config.Port) bool { return reflect.DeepEqual(a.Faults, b.Faults) }
 
-// editFaults does what a request asks of the faults of a port.
+// editFaults applies a request to the faults of a port.
 func editFaults(p *config.Port, faults map[string]string) error {
 	if _, all := faults["none"]; all {
 		p.Faults = nil
@@ -55,8 +55,8 @@ func editFaults(p *config.Port, faults map[string]string) error {
 	return nil
 }
 
-// faultsOf says what goes wrong at a port, and what did; nil if nothing ever
-// did.
+// faultsOf describes the present faults of a port and the counters of all; nil if there
+// never were any.
 func faultsOf(links []dataplane.PortStats, now, before *dataplane.PortCounters, set string) *api.Faults {
 	active := false
 	for i := range links {
@@ -76,7 +76,7 @@ func faultsOf(links []dataplane.PortStats, now, before *dataplane.PortCounters, 
 	return m
 }
 
-// faultReason names a loss on a link among the reasons of drops.
+// faultReason names a loss on a link in the style of drop reasons.
 func faultReason(l fault.Loss) string {
 	switch l {
 	case fault.LossRandom:
@@ -87,8 +87,7 @@ func faultReason(l fault.Loss) string {
 	return "link-" + l.String()
 }
 
-// faultDrops are the frames that were lost at a port because that was configured
-// for it.
+// faultDrops reports the frames that were lost at a port because of configured faults.
 func faultDrops(now, before *dataplane.PortCounters, drop func(reason string, n uint64)) {
 	for i := range now.Faults.Lost {
 		drop(faultReason(fault.Loss(i)), since(now.Faults.Lost[i], before.Faults.Lost[i]))

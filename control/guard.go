@@ -20,8 +20,8 @@ import (
 	"gswitch/wholefile"
 )
 
-// tcpListener is the TCP address of a daemon, with what it opens to whom, over
-// TLS if secure is not nil.
+// tcpListener is the TCP address of a daemon, with its access rules. It uses TLS if
+// secure is not nil.
 type tcpListener struct {
 	net.Listener
 	guard  *guard
@@ -41,8 +41,8 @@ func listenTCP(c config.Control) (*tcpListener, error) {
 	return &tcpListener{l, g, secure}, nil
 }
 
-// ListenMetrics opens a TCP address for /metrics and /healthz alone, to requests that name
-// an address, this machine, or one of names, which a flag sets.
+// ListenMetrics opens a TCP address for /metrics and /healthz only. It accepts requests
+// whose host is an IP address, this machine, or one of names, which a flag sets.
 func ListenMetrics(address string, names []string, flag string) (net.Listener, error) {
 	l, err := listenTCP(config.Control{Listen: address, Names: names})
 	if err != nil {
@@ -52,14 +52,14 @@ func ListenMetrics(address string, names []string, flag string) (net.Listener, e
 	return l, nil
 }
 
-// guard keeps the API from those who reach the TCP address and are not authenticated.
+// guard protects the API from unauthenticated requests to the TCP address.
 type guard struct {
-	names []string // by which it may be asked for
+	names []string // accepted names of the daemon
 	token [sha256.Size]byte
-	open  struct{ token, certificate bool } // ways in
+	open  struct{ token, certificate bool } // ways to authenticate
 
-	hint    string // where its names stand
-	nothing error  // what is said where nothing is open
+	hint    string // where its names are configured
+	nothing error  // error if there is no way to authenticate
 }
 
 func newGuard(c config.Control) (*guard, *tls.Config, error) {
@@ -136,10 +136,10 @@ func readCertificates(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// public are what may be read without a token, by a right name.
+// public lists what may be read without a token, by an accepted name.
 var public = []string{"/", "/metrics", "/healthz", "/readyz"}
 
-// protect lets requests pass that the guard allows.
+// protect passes the requests that the guard allows.
 func (g *guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.accepts(r.Host) {
@@ -157,9 +157,9 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-// accepts reports whether a request names this daemon. A page that had its own
-// name lead here (DNS rebinding) sends that name; addresses cannot be made to
-// lead elsewhere.
+// accepts reports whether a request names this daemon. A web page whose own name resolves
+// to this address (DNS rebinding) sends that name; an IP address cannot be made to
+// resolve elsewhere.
 func (g *guard) accepts(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

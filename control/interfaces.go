@@ -43,24 +43,24 @@ func shareQueues(p *config.Port) ([][]int, error) {
 	return shares, nil
 }
 
-// interfacePoll is how often a missing interface is looked for.
+// interfacePoll is how often to look for a missing interface.
 const interfacePoll = 50 * time.Millisecond
 
-// countQueues returns how many queues frames may arrive on. All must be
-// taken, or the kernel would keep some of the frames.
+// countQueues returns the number of receive queues. A port must take all of them, or the
+// kernel would get some of the frames.
 func countQueues(p *config.Port) (int, error) {
 	i, err := FindInterface(p.Interface, p.NetNS)
 	return i.Queues, err
 }
 
-// Interface is what is known of a network interface before it is opened.
+// Interface describes a network interface before it is opened.
 type Interface struct {
 	MAC    net.HardwareAddr
 	MTU    int
-	Queues int // that frames may arrive on
+	Queues int // receive queues
 }
 
-// FindInterface looks at an interface.
+// FindInterface returns the description of an interface.
 func FindInterface(name, netns string) (i Interface, err error) {
 	err = xsk.InNetNS(netns, func() error {
 		l, err := netlink.LinkByName(name)
@@ -76,8 +76,8 @@ func FindInterface(name, netns string) (i Interface, err error) {
 	return i, nil
 }
 
-// AwaitInterface returns an interface once it is there. It waits until the deadline, or
-// the end of ctx, as its error says.
+// AwaitInterface returns an interface once it exists. It waits until the deadline or the
+// end of ctx.
 func AwaitInterface(ctx context.Context, name, netns string, deadline time.Time) (Interface, error) {
 	for {
 		i, err := FindInterface(name, netns)
@@ -92,7 +92,7 @@ func AwaitInterface(ctx context.Context, name, netns string, deadline time.Time)
 	}
 }
 
-// awaitInterfaces waits until the interfaces of all ports are there.
+// awaitInterfaces waits until the interfaces of all ports exist.
 func awaitInterfaces(ctx context.Context, c *config.Config, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for i := range c.Switches {
@@ -110,16 +110,16 @@ func awaitInterfaces(ctx context.Context, c *config.Config, wait time.Duration) 
 	return nil
 }
 
-// harmless refuses an interface whose loss would cut this machine off, unless
-// the configuration says that it is meant. With a filter the kernel keeps what
-// the filter leaves.
+// harmless rejects an interface whose loss would cut this machine off, unless the
+// configuration allows it. With a filter the kernel keeps the frames that the filter does
+// not select.
 func harmless(p *config.Port) error {
 	if p.Interface == "" || p.Take || p.Filter != nil {
 		return nil
 	}
 	what, err := dataplane.Carries(p.NetNS, p.Interface)
 	if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
-		return nil // it may come
+		return nil // it may appear later
 	}
 	if err != nil || what == "" {
 		return err
@@ -132,8 +132,8 @@ func nearInterfaces(p *config.Port, err error) error {
 	return ExplainInterface(p.Interface, p.NetNS, err)
 }
 
-// ExplainInterface explains why an interface could not be opened: to the error
-// of one that is not there it adds which ones are.
+// ExplainInterface explains why an interface could not be opened. If it does not exist,
+// the error lists those that do.
 func ExplainInterface(name, netns string, err error) error {
 	var missing netlink.LinkNotFoundError
 	if name == "" || !errors.As(err, &missing) {
@@ -143,7 +143,7 @@ func ExplainInterface(name, netns string, err error) error {
 	if netns != "" {
 		where = "network namespace " + netns
 	}
-	// Without the list the error is the same, only shorter.
+	// If the list fails, the error is only shorter.
 	_ = xsk.InNetNS(netns, func() error {
 		links, err := netlink.LinkList()
 		for _, l := range links {
@@ -163,7 +163,7 @@ func ExplainInterface(name, netns string, err error) error {
 	return fmt.Errorf("there is no interface %s in %s; there are %s", name, where, strings.Join(names, ", "))
 }
 
-// ExplainSystem adds to an error of the system what to do about it.
+// ExplainSystem adds to an error of a system call what to do about it.
 func ExplainSystem(err error) error {
 	hint := ""
 	file := new(fs.PathError)
@@ -186,7 +186,7 @@ func ExplainSystem(err error) error {
 	return explained{err, hint}
 }
 
-// permissionHint says which capability the system may have missed.
+// permissionHint names the capabilities that the process may lack.
 func permissionHint() string {
 	var names []string
 	namespaces := false

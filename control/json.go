@@ -12,10 +12,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// JSON writes a message with the names of the .proto file, with every field
-// that a message can have, and with numbers as numbers: what the API and
-// --json give. (protojson writes 64-bit numbers as strings, since JavaScript
-// rounds beyond 2^53; counters are far below.)
+// JSON encodes a message with the names of the .proto file, all of its fields, and
+// numbers as numbers: the format of the API and of --json. (protojson encodes 64-bit
+// numbers as strings, since JavaScript rounds beyond 2^53; counters stay far below that.)
 func JSON(m proto.Message) ([]byte, error) {
 	var b bytes.Buffer
 	if err := writeMessage(&b, m.ProtoReflect()); err != nil {
@@ -65,7 +64,7 @@ func writeField(b *bytes.Buffer, f protoreflect.FieldDescriptor, v protoreflect.
 	return nil
 }
 
-// writeMap writes a map in the order of its keys, which JSON wants as strings.
+// writeMap writes a map ordered by its keys, which JSON requires to be strings.
 func writeMap(b *bytes.Buffer, f protoreflect.FieldDescriptor, m protoreflect.Map) error {
 	keys := make([]protoreflect.MapKey, 0, m.Len())
 	m.Range(func(k protoreflect.MapKey, _ protoreflect.Value) bool {
@@ -92,15 +91,15 @@ func writeValue(b *bytes.Buffer, f protoreflect.FieldDescriptor, v protoreflect.
 		return writeMessage(b, v.Message())
 	}
 	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false) // no browser reads it, people do
+	e.SetEscapeHTML(false) // no browser reads it
 	if err := e.Encode(v.Interface()); err != nil {
 		return err
 	}
-	b.Truncate(b.Len() - 1) // the line's end
+	b.Truncate(b.Len() - 1) // without the newline
 	return nil
 }
 
-// jsonCodec is JSON on the wire of the API. It reads what protojson reads.
+// jsonCodec is JSON in the API. It decodes what protojson decodes.
 type jsonCodec struct{}
 
 func (jsonCodec) Name() string { return "json" }

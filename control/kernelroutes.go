@@ -10,8 +10,7 @@ import (
 	"gswitch/vswitch"
 )
 
-// kernelRoutes takes the routes of the kernel in which the ports of a switch
-// have twins.
+// kernelRoutes gets the routes of the kernel in which the ports of a switch have twins.
 type kernelRoutes struct {
 	netns   string
 	ports   map[string]string // by interface
@@ -26,8 +25,8 @@ func (k *kernelRoutes) stop() {
 
 var errNotFollowed = errors.New("the switch no longer follows this kernel")
 
-// followKernels has every switch whose ports have twins follow the kernel that
-// they are in. mu is held.
+// followKernels makes every switch whose ports have twins track the kernel's routes. mu
+// is held.
 func (d *Daemon) followKernels() {
 	if d.replayed {
 		return
@@ -61,8 +60,8 @@ func (d *Daemon) followKernels() {
 	}
 }
 
-// twins returns the names of ports by the interfaces that are their twins, and
-// the namespace of these.
+// twins returns the names of ports by the interface that is their twin, and the namespace
+// of these interfaces.
 func twins(s *config.Switch) (netns string, ports map[string]string) {
 	ports = map[string]string{}
 	for i := range s.Ports {
@@ -73,7 +72,7 @@ func twins(s *config.Switch) (netns string, ports map[string]string) {
 	return netns, ports
 }
 
-// sameTwin reports whether what a port makes in the kernel stays as it is.
+// sameTwin reports whether the interface that a port makes in the kernel stays as it is.
 func sameTwin(old, s *config.Switch, was, p *config.Port) bool {
 	a, b := old.Twin(was, nil), s.Twin(p, nil)
 	return reflect.DeepEqual(a, b) && (a == nil || was.Tap.Name == p.Tap.Name && was.Tap.Of == p.Tap.Of)

@@ -19,8 +19,8 @@ import (
 	"gswitch/vswitch"
 )
 
-// ListLimits says what is bounded, how much of it is in use, and how often
-// something was refused.
+// ListLimits returns the limits, how much of each is in use, and how often something was
+// refused.
 func (s *server) ListLimits(_ context.Context, r *api.ListRequest) (*api.Limits, error) {
 	if err := s.d.known(r.Switch, r.Port); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *server) ListLimits(_ context.Context, r *api.ListRequest) (*api.Limits,
 		sw := &snap.Switches[i]
 		u, err := d.unit(sw.Name)
 		if err != nil || r.Switch != "" && r.Switch != sw.Name {
-			continue // taken down meanwhile, or not asked for
+			continue // removed in the meantime, or not asked for
 		}
 		var use vswitch.NeighborUse
 		if err := d.engine.Worker(u.workers[0]).Do(func(frame.Time) { use = u.sw.Nodes[0].NeighborUse() }); err != nil {
@@ -59,7 +59,7 @@ func (s *server) ListLimits(_ context.Context, r *api.ListRequest) (*api.Limits,
 	return out, nil
 }
 
-// switchLimits are those of a switch as a whole.
+// switchLimits returns the limits of a switch as a whole.
 func (d *Daemon) switchLimits(u *unit, sw *metrics.Switch, use *vswitch.NeighborUse) []*api.Limit {
 	var buffered, size, chunks, most uint64
 	for i := range sw.Buffers {
@@ -96,7 +96,7 @@ func (d *Daemon) switchLimits(u *unit, sw *metrics.Switch, use *vswitch.Neighbor
 	return v
 }
 
-// portLimits are the shares of a port.
+// portLimits returns the limits of a port.
 func portLimits(sw *metrics.Switch, p *metrics.Port, use *vswitch.NeighborUse) []*api.Limit {
 	queued := uint64(0)
 	for q := range p.Queues {
@@ -115,7 +115,7 @@ func portLimits(sw *metrics.Switch, p *metrics.Port, use *vswitch.NeighborUse) [
 	return v
 }
 
-// ProcessLimits are those of a daemon as a process: memory by what, captures,
+// ProcessLimits returns the limits of a daemon's process: memory by use, captures,
 // connections, requests, files, and lines of the log.
 func ProcessLimits(e *dataplane.Engine, c *Clients, log slog.Handler) []*api.Limit {
 	st := e.Stats()
@@ -126,8 +126,9 @@ func ProcessLimits(e *dataplane.Engine, c *Clients, log slog.Handler) []*api.Lim
 	return append(v, c.documentLimits()...)
 }
 
-// ProgramLimits are those that every program has that listens: its memory, of which so
-// many bytes are its heap, connections, requests, files, and lines of the log.
+// ProgramLimits returns the limits that every listening program has: memory, of which
+// heap is the size of its heap in bytes, connections, requests, files, and lines of the
+// log.
 func ProgramLimits(heap uint64, c *Clients, log slog.Handler) []*api.Limit {
 	v := []*api.Limit{
 		{Kind: "memory", Name: "resident", Unit: "bytes", Used: resident(), Limit: cgroupMemory()},
@@ -146,7 +147,7 @@ func ProgramLimits(heap uint64, c *Clients, log slog.Handler) []*api.Limit {
 	return v
 }
 
-// resident is the memory of this process, in bytes; 0: not known.
+// resident returns the resident memory of this process in bytes, 0 if unknown.
 func resident() uint64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -163,7 +164,7 @@ func resident() uint64 {
 	return pages * uint64(os.Getpagesize())
 }
 
-// openFiles is how many descriptors this process has; 0: not known.
+// openFiles returns the number of open descriptors, 0 if unknown.
 func openFiles() uint64 {
 	v, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -172,8 +173,8 @@ func openFiles() uint64 {
 	return uint64(len(v))
 }
 
-// cgroupMemory is what the control group of this process may have (version 2);
-// 0: there is no limit, or none that can be read.
+// cgroupMemory returns the memory limit of the process's cgroup (version 2) in bytes, 0
+// if there is none or it cannot be read.
 func cgroupMemory() uint64 {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -194,7 +195,7 @@ func cgroupMemory() uint64 {
 	return n
 }
 
-// goMemory is the limit of Go's heap; 0: none.
+// goMemory returns Go's memory limit in bytes, 0 if there is none.
 func goMemory() uint64 {
 	if n := debug.SetMemoryLimit(-1); n != math.MaxInt64 {
 		return uint64(n)

@@ -18,12 +18,12 @@ import (
 	"gswitch/wire"
 )
 
-// view is a snapshot with what ClearCounters stored before.
+// view is a snapshot together with the values that ClearCounters stored.
 type view struct {
 	*metrics.Snapshot
 	base map[string]*metrics.Port            // by full name
 	self map[string][frame.NumReasons]uint64 // base of the switches' own drops
-	sw   string                              // the switch asked for, or all
+	sw   string                              // the switch asked for; empty: all
 	port string
 }
 
@@ -44,8 +44,8 @@ func (s *server) view(snap *metrics.Snapshot, r *api.ListRequest) *view {
 	return v
 }
 
-// known refuses a switch or a port that does not exist: an empty list would
-// say that there is nothing to see.
+// known rejects the name of a switch or port that does not exist: an empty list would
+// suggest that there is nothing to see.
 func (d *Daemon) known(sw, port string) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -71,8 +71,7 @@ func (d *Daemon) known(sw, port string) error {
 	return nil
 }
 
-// ports calls f for every port that was asked for, with what it was when the
-// counters were cleared.
+// ports calls f for every port asked for, with its values when the counters were cleared.
 func (v *view) ports(f func(sw *metrics.Switch, p, base *metrics.Port)) {
 	for i := range v.Switches {
 		sw := &v.Switches[i]
@@ -93,7 +92,8 @@ func (v *view) ports(f func(sw *metrics.Switch, p, base *metrics.Port)) {
 	}
 }
 
-// since is a counter's growth. One that is smaller than before began anew.
+// since returns the growth of a counter. A value that is smaller than before has
+// restarted.
 func since(now, before uint64) uint64 {
 	if now < before {
 		return now
@@ -162,7 +162,7 @@ func sumLinks(links []dataplane.PortStats) (t dataplane.PortCounters) {
 	return t
 }
 
-// LinkOf describes a port by what lies below its node.
+// LinkOf describes the part of a port below its node.
 func LinkOf(links []dataplane.PortStats) *api.Port {
 	m := &api.Port{}
 	now := sumLinks(links)
@@ -173,7 +173,7 @@ func LinkOf(links []dataplane.PortStats) *api.Port {
 	return m
 }
 
-// fillLink says what lies below a port.
+// fillLink fills in the state of the part of a port below its node.
 func fillLink(m *api.Port, links []dataplane.PortStats, now, before *dataplane.PortCounters) {
 	m.State = "down: not open"
 	for i := range links {
@@ -301,7 +301,7 @@ func (s *server) ListRoutes(_ context.Context, r *api.ListRequest) (*api.Routes,
 	return out, nil
 }
 
-// sum adds up what the workers of a switch count.
+// sum adds up the counters of a switch's workers.
 func (d *Daemon) sum(u *unit, read func(*vswitch.Node, []vswitch.Traffic) []vswitch.Traffic) ([]vswitch.Traffic, error) {
 	var total []vswitch.Traffic
 	for i, w := range u.workers {
@@ -428,7 +428,7 @@ func (s *server) ListPFC(_ context.Context, r *api.ListRequest) (*api.PFC, error
 
 func (s *server) ListWorkers(context.Context, *api.ListRequest) (*api.Workers, error) {
 	if s.d.replayed {
-		return &api.Workers{}, nil // they are no part of a record
+		return &api.Workers{}, nil // workers are not part of a record
 	}
 	st := s.d.engine.Stats()
 	out := &api.Workers{Memory: &api.Memory{Chunks: uint64(st.Chunks), FreeChunks: uint64(st.FreeChunks), HeapBytes: st.GC.HeapBytes,
@@ -475,7 +475,8 @@ func (s *server) drops(snap *metrics.Snapshot, r *api.ListRequest) *api.Drops {
 			}
 		}
 		now, before := sumLinks(p.Links), sumLinks(base.Links)
-		// Below the port: what the kernel could not give us, and what it did not take.
+		// Below the port: frames that the kernel could not deliver, and those that it did
+		// not accept.
 		for _, below := range []struct {
 			reason string
 			n      uint64

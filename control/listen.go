@@ -16,16 +16,16 @@ import (
 	"gswitch/config"
 )
 
-// ErrInUse is returned where another daemon serves the socket.
+// ErrInUse reports that another daemon listens on the socket.
 var ErrInUse = errors.New("another daemon listens there")
 
 func inUse(pid int) error {
 	return fmt.Errorf("%w%s; this one needs another name (--name with --port, the first switch's name in a file) or another --socket", ErrInUse, process(pid))
 }
 
-// Listen opens the unix socket and, if one is configured, the TCP address of
-// a resolved document. It comes before New, so that a second daemon finds out
-// before it touches an interface.
+// Listen opens the Unix socket and, if configured, the TCP address of a resolved
+// document. It is called before New, so that a second daemon fails before it touches an
+// interface.
 func Listen(c config.Control) ([]net.Listener, error) {
 	l, err := listenUnix(c.Socket, c.Group)
 	if err != nil {
@@ -44,9 +44,8 @@ func Listen(c config.Control) ([]net.Listener, error) {
 	return []net.Listener{l, t}, nil
 }
 
-// listenUnix listens at path. A socket that a killed process left behind is
-// removed; one that somebody listens at is not. Members of the group, if one is
-// named, may use it.
+// listenUnix listens at path. It removes the socket of a process that was killed, but not
+// one that has a listener. If a group is named, its members may use the socket.
 func listenUnix(path, group string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -83,11 +82,11 @@ func listenUnix(path, group string) (net.Listener, error) {
 	return &lockedListener{l, lock}, nil
 }
 
-// ListenPrivate listens at a Unix socket of mode 0600, which it has from the start, whatever
-// the umask: a connection that somebody opens before the mode is changed would stay open.
+// ListenPrivate listens on a Unix socket with mode 0600 from the start, whatever the
+// umask: a connection opened before a later change of mode would stay open.
 func ListenPrivate(path string) (*net.UnixListener, error) {
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		failed := raw.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }) // bind(2) makes the file with it
+		failed := raw.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }) // bind(2) creates the file with it
 		return errors.Join(failed, err)
 	}}
 	l, err := c.Listen(context.Background(), "unix", path)
@@ -97,7 +96,7 @@ func ListenPrivate(path string) (*net.UnixListener, error) {
 	return l.(*net.UnixListener), nil
 }
 
-// giveTo makes a group that of a file.
+// giveTo sets the group of a file.
 func giveTo(path, group string) error {
 	if group == "" {
 		return nil
@@ -113,9 +112,9 @@ func giveTo(path, group string) error {
 	return os.Chown(path, -1, id)
 }
 
-// lockFile makes looking for a socket and taking its place one step. The lock
-// goes with the process, however it ends. A link is not followed, by which who may write to
-// the directory would have root make files.
+// lockFile makes the check for a socket and its replacement one atomic step. The lock
+// ends with the process, however it ends. A symbolic link is not followed: otherwise
+// anyone who may write to the directory could make root create files.
 func lockFile(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
@@ -129,8 +128,8 @@ func lockFile(path string) (*os.File, error) {
 			}
 			return nil, err
 		}
-		// The one who had it may have removed the file meanwhile: then this
-		// lock keeps nobody out.
+		// The previous holder may have removed the file in the meantime: this lock would
+		// then exclude nobody.
 		mine, err1 := f.Stat()
 		there, err2 := os.Stat(path)
 		if err1 == nil && err2 == nil && os.SameFile(mine, there) {

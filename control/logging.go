@@ -10,20 +10,21 @@ import (
 	"gswitch/control/api"
 )
 
-// What a log takes: what happens once at a start or a reload of many ports, and
-// then so much a second. What a neighbour or a client can repeat is in counters.
+// The limits of the log: enough for one message per port at a start or reload of many
+// ports, and then a fixed rate. Events that a neighbour or a client can repeat are
+// counted instead.
 const (
 	logBurst = 1000 // lines
 	logRate  = 100  // lines per second
 )
 
-// NewLogger returns a log whose lines per second are bounded: what is left out
-// is counted, and said once there is room again.
+// NewLogger returns a logger that bounds its lines per second. Omitted lines are counted,
+// and the count is logged once there is room again.
 func NewLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(&logHandler{slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}), &logRoom{room: logBurst}})
 }
 
-// logHandler is a handler in front of which there is a bound.
+// logHandler bounds the lines of a handler.
 type logHandler struct {
 	slog.Handler
 	*logRoom
@@ -33,16 +34,15 @@ type logHandler struct {
 type logRoom struct {
 	mu      sync.Mutex
 	room    float64   // lines
-	at      time.Time // when it was that
-	left    uint64    // lines that were left out since the last one
-	omitted uint64    // in all
-	second  time.Time // that is counted
-	lines   uint64    // in it
-	before  uint64    // in the one before
+	at      time.Time // time of room's value
+	left    uint64    // lines omitted since the last one logged
+	omitted uint64    // total
+	second  time.Time // the second that is counted
+	lines   uint64    // lines in it
+	before  uint64    // lines in the previous second
 }
 
-// take reports whether there is room for a line, and how many were left out
-// before it.
+// take reports whether there is room for a line, and how many were omitted before it.
 func (l *logRoom) take(now time.Time) (ok bool, left uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *logRoom) take(now time.Time) (ok bool, left uint64) {
 	return true, left
 }
 
-// turn begins a second.
+// turn starts a new second.
 func (l *logRoom) turn(now time.Time) {
 	if s := now.Truncate(time.Second); !s.Equal(l.second) {
 		if l.before = 0; s.Sub(l.second) == time.Second {
@@ -88,17 +88,17 @@ func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs and WithGroup share the bound.
+// WithAttrs implements slog.Handler. The result shares the bound.
 func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &logHandler{h.Handler.WithAttrs(attrs), h.logRoom}
 }
 
-// WithGroup is WithAttrs for a group.
+// WithGroup implements slog.Handler. The result shares the bound.
 func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &logHandler{h.Handler.WithGroup(name), h.logRoom}
 }
 
-// limit reports the last whole second.
+// limit reports on the last full second.
 func (l *logRoom) limit() *api.Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()

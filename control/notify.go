@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// notify is the socket of who started this process, if that is systemd.
+// notify is the notification socket of systemd, if it started this process.
 var notify = sync.OnceValue(func() net.Conn {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
@@ -14,15 +14,16 @@ var notify = sync.OnceValue(func() net.Conn {
 	}
 	conn, err := net.Dial("unixgram", path)
 	if err != nil {
-		return nil // systemd will find the time out
+		return nil // systemd will time out
 	}
 	return conn
 })
 
-// OpenNotify connects to systemd: a process that has dropped Unix sockets cannot do so any more.
+// OpenNotify connects to systemd in advance: a process that has dropped Unix sockets
+// cannot do so later.
 func OpenNotify() { notify() }
 
-// Notify sends systemd a daemon's state (sd_notify(3)), if it started us.
+// Notify sends the state of a daemon to systemd (sd_notify(3)), if it started us.
 func Notify(state string) {
 	if conn := notify(); conn != nil {
 		_, _ = conn.Write([]byte(state))

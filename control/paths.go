@@ -46,7 +46,7 @@ func (s *server) ListPaths(_ context.Context, r *api.ListRequest) (*api.Paths, e
 	return out, nil
 }
 
-// pathsBefore is what was counted when counters were cleared, by switch.
+// pathsBefore returns the counters at the time they were cleared, by switch.
 func (s *server) pathsBefore() map[string]vswitch.PathCounts {
 	s.d.mu.RLock()
 	defer s.d.mu.RUnlock()

@@ -9,11 +9,11 @@ import (
 	"gswitch/vswitch"
 )
 
-// DefaultPatience is how long a queue may be held back until it is overdue,
-// where no watchdog says: that of the watchdog if nothing else is asked for.
+// DefaultPatience is how long a queue may be paused before it is reported as overdue, if
+// there is no watchdog: the watchdog's default.
 const DefaultPatience = 200 * frame.Millisecond
 
-// portName is the name of a port, or its number if it is gone.
+// portName returns the name of a port, or its number if it no longer exists.
 func portName(cfg *vswitch.Config, port uint16) string {
 	if int(port) < len(cfg.Ports) && cfg.Ports[port].Name != "" {
 		return cfg.Ports[port].Name
@@ -21,8 +21,8 @@ func portName(cfg *vswitch.Config, port uint16) string {
 	return fmt.Sprint(port)
 }
 
-// monotonic returns the machine's monotonic clock at the engine's instant 0: what makes instants
-// of several daemons of one machine comparable.
+// monotonic returns the machine's monotonic clock at the engine's time 0, which makes
+// times of several daemons on one machine comparable.
 func (d *Daemon) monotonic() uint64 {
 	if d.replayed {
 		return d.recordedMonotonic

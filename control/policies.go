@@ -5,7 +5,7 @@ import (
 	"gswitch/policy"
 )
 
-// policyQueues writes down what the queues of a policy counted.
+// policyQueues converts the counters of a policy's queues.
 func policyQueues(v []policy.QueueStats) (out []*api.PolicyQueue) {
 	for i := range v {
 		q := &v[i]

@@ -10,7 +10,7 @@ import (
 	"gswitch/control/privilege"
 )
 
-// privileged says what a configuration needs that this process lacks.
+// privileged returns what privileges a configuration needs that this process lacks.
 func privileged(c *config.Config) error {
 	interfaces, namespaces := false, false
 	for i := range c.Switches {
@@ -23,8 +23,8 @@ func privileged(c *config.Config) error {
 	return Privileged(interfaces, namespaces)
 }
 
-// Privileged says what ports over interfaces, and interfaces of other network
-// namespaces, need that this process lacks.
+// Privileged returns the privileges that this process lacks for ports over interfaces,
+// and for interfaces in other network namespaces.
 func Privileged(interfaces, namespaces bool) error {
 	lacks := false
 	var names []string
@@ -39,8 +39,8 @@ func Privileged(interfaces, namespaces bool) error {
 	return fmt.Errorf("missing privilege: ports over interfaces need %s; run it as root, or see deploy/systemd", strings.Join(names, ", "))
 }
 
-// Need is what the daemon does once it runs: of its configuration, and of the
-// files that it reads again and writes.
+// Need returns the privileges that the daemon needs while it runs: for its configuration,
+// for the files that it reads again and for those that it writes.
 func (d *Daemon) Need() privilege.Need {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

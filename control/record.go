@@ -19,28 +19,26 @@ import (
 	"gswitch/vswitch"
 )
 
-// RecordDir is where records are written unless an option says where.
+// RecordDir is the default directory of records.
 const RecordDir = "/var/lib/gswitch/records"
 
 const (
-	// startedLimit is how many bytes a record may have that the API asked for,
-	// of a daemon without options of where and how much to record, and how many
-	// those of what is kept.
+	// startedLimit is the limit in bytes of a record that the API starts in a daemon
+	// without recording options, and of one kept in memory.
 	startedLimit = 1 << 30
-	// leastKept is how many bytes of a recording are kept at least, if its last part
-	// is: several images of a switch.
+	// leastKept is the minimum of Recorder.Last in bytes: several images of a switch.
 	leastKept = 4 << 20
 	// recordSegments is how many segments a recorder may be ahead of the disk.
 	recordSegments = 64
-	// recordPoll is how often the writer looks for segments: the worker does not
-	// signal it, which would be a system call between frames.
+	// recordPoll is the interval at which the writer polls for segments: the worker does
+	// not signal it, since that would be a system call between frames.
 	recordPoll = 20 * time.Millisecond
-	// recordFlush is for how long what was recorded stays in memory at most.
+	// recordFlush is how long recorded data stays in memory at most.
 	recordFlush = time.Second
 )
 
-// made is what a switch is made from, as records hold it: a document, and
-// the numbers that its ports have.
+// made is what a switch is made from, in the form that records hold: a document, and the
+// numbers of its ports.
 type made struct {
 	Document string        `json:"document"`
 	Ports    []replay.Port `json:"ports"`
@@ -55,7 +53,7 @@ func madeFrom(doc *config.Config, s *config.Switch, numbers map[string]int) made
 	return m
 }
 
-// document returns the document as it was written.
+// document returns the document as written.
 func (d *Daemon) document(s *config.Switch) *config.Config {
 	if switchOf(d.resolved, s.Name) == s {
 		return d.doc
@@ -63,8 +61,7 @@ func (d *Daemon) document(s *config.Switch) *config.Config {
 	return d.next
 }
 
-// config returns the document, and the switch of a name in it with its
-// defaults.
+// config returns the document, and the switch with a name in it, with its defaults.
 func (m *made) config(name string) (*config.Config, *config.Switch, error) {
 	c, err := config.Parse("document of the record", []byte(m.Document))
 	if err != nil {
@@ -85,8 +82,8 @@ func (m *made) numbers() map[string]int {
 	return numbers
 }
 
-// record puts a recorder around the node of a switch. running says that it has been
-// stepped: then the record begins with an image of it.
+// record starts recording the node of a switch. running says that the node has been
+// stepped: the record then starts with an image of it.
 func (d *Daemon) record(u *unit, s *config.Switch, o Recorder, running bool) error {
 	if err := recordable(u); err != nil {
 		return err
@@ -118,7 +115,7 @@ func (d *Daemon) record(u *unit, s *config.Switch, o Recorder, running bool) err
 	return err
 }
 
-// recordable refuses what cannot be recorded.
+// recordable rejects what cannot be recorded.
 func recordable(u *unit) error {
 	if n := len(u.workers); n != 1 {
 		return fmt.Errorf("switch %s runs on %d workers, and what they read of each other is not recorded: give all its ports the same worker", u.name, n)
@@ -126,7 +123,7 @@ func recordable(u *unit) error {
 	return nil
 }
 
-// header says what the switch of a unit is as it is now.
+// header returns the header of a record of the switch in its present state.
 func (d *Daemon) header(u *unit, s *config.Switch) replay.Header {
 	pool := d.engine.Worker(u.workers[0]).Pool()
 	m := madeFrom(d.document(s), s, u.numbers)
@@ -138,8 +135,8 @@ func (d *Daemon) header(u *unit, s *config.Switch) replay.Header {
 	return h
 }
 
-// RecordedClock returns synchronised time as the header of a record says it, nil of a clock
-// that does not know the time, or of no clock.
+// RecordedClock returns the synchronised time in the form of a record's header, or nil if
+// there is no clock or it does not know the time.
 func RecordedClock(w *dataplane.Worker, k feature.Timekeeper) *replay.Clock {
 	c := &stampClock{worker: w, clock: k}
 	if k == nil || !c.look() {
@@ -148,7 +145,7 @@ func RecordedClock(w *dataplane.Worker, k feature.Timekeeper) *replay.Clock {
 	return &replay.Clock{Zero: c.zero.Stamp(0), Eps: c.last.Eps, Root: c.last.Root}
 }
 
-// endRecording ends the record of a switch, and keeps it.
+// endRecording ends the record of a switch and keeps it.
 func (d *Daemon) endRecording(u *unit) error {
 	r := u.recording
 	if r == nil {
@@ -163,7 +160,7 @@ func (d *Daemon) endRecording(u *unit) error {
 	return err
 }
 
-// keptRecords is how many records that ended are listed.
+// keptRecords is how many ended records are listed.
 const keptRecords = 16
 
 // Recording reports a record.
@@ -172,7 +169,7 @@ type Recording struct {
 	On           bool
 	Start        time.Time
 	Stats        replay.WriterStats
-	Ended        string // why, if it is not on
+	Ended        string // why it has ended; "" if it is active
 }
 
 // Recordings lists the records of this daemon.
@@ -194,8 +191,8 @@ func (d *Daemon) recordings() (list []Recording) {
 	return list
 }
 
-// StartRecording records the switches of a name, or all. A record of a switch at work
-// begins with an image of it.
+// StartRecording starts recording the switch with a name, or all. The record of a running
+// switch starts with an image of it.
 func (d *Daemon) StartRecording(name string, o Recorder) ([]Recording, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +215,7 @@ func (d *Daemon) StartRecording(name string, o Recorder) ([]Recording, error) {
 	return d.recordings(), nil
 }
 
-// StopRecording ends the records of the switches of a name, or of all.
+// StopRecording ends the records of the switch with a name, or of all.
 func (d *Daemon) StopRecording(name string) ([]Recording, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -234,8 +231,8 @@ func (d *Daemon) StopRecording(name string) ([]Recording, error) {
 	return d.recordings(), errors.Join(errs...)
 }
 
-// SaveRecording writes out what was recorded up to now: to the file of the record, or
-// what is kept to a file of its own. The records go on.
+// SaveRecording writes out what has been recorded so far: to the file of the record or,
+// for a recording kept in memory, to a new file. Recording continues.
 func (d *Daemon) SaveRecording(name, why string) ([]Recording, error) {
 	d.mu.RLock()
 	var chosen []*Record
@@ -255,8 +252,8 @@ func (d *Daemon) SaveRecording(name, why string) ([]Recording, error) {
 	return d.Recordings(), errors.Join(errs...)
 }
 
-// applied is the change to the configuration of s, with what a record needs to
-// make the same of it.
+// applied returns the change to the configuration s, with what a record needs to repeat
+// it.
 func (d *Daemon) applied(u *unit, s *config.Switch) (vswitch.Apply, error) {
 	a := vswitch.Apply{Config: d.vswitch(u, s)}
 	if u.recording == nil {

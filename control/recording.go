@@ -16,43 +16,43 @@ import (
 	"gswitch/replay"
 )
 
-// Recorder says how nodes are recorded.
+// Recorder configures the recording of nodes.
 type Recorder struct {
-	// Limit is how many bytes the files of a recording may have together, 0: as many
-	// as there are.
+	// Limit bounds the total size of a recording's files in bytes; 0: no limit.
 	Limit uint64
-	// Last is how many bytes of the last inputs are kept in memory, until something
-	// asks for a file with them. 0: all go to a file.
+	// Last is the number of bytes of the latest inputs that are kept in memory, until a
+	// trigger or a request saves them to a file. 0: everything goes to a file.
 	Last uint64
-	// On says what asks for one by itself.
+	// On lists the events that trigger a save.
 	On Triggers
 }
 
-// saveEvery is how long a trigger waits after the file that the last one asked for.
+// saveEvery is the least time between the saves that triggers cause.
 const saveEvery = time.Minute
 
 // Subject is a node that is recorded.
 type Subject struct {
 	Name   string
-	Dir    string // of files
+	Dir    string // of the files
 	Engine *dataplane.Engine
 	Worker int
 	Node   frame.Stepper
-	Header func() replay.Header // what the node is as it is now, without Start
-	Build  replay.Build         // makes the node of a record anew
+	Header func() replay.Header // describes the node as it is now, without Start
+	Build  replay.Build         // rebuilds the node of a record
 	Log    *slog.Logger
 
-	// Image returns an image of the node, on its worker; nil: it can be recorded
-	// from its start only.
+	// Image returns an image of the node, and is called on its worker; nil: the node can
+	// be recorded from its start only.
 	Image func() ([]byte, error)
-	// Still runs do while no configuration changes, unless one does: then it
-	// returns false. It goes with Image.
+	// Still runs do while no configuration changes. If one is changing, it returns false.
+	// It is set together with Image.
 	Still func(do func() error) (bool, error)
-	// Watch is called on the worker: it returns why what is kept should be saved now, or "".
+	// Watch is called on the worker. It returns why the recording should be saved now, or
+	// "".
 	Watch func() string
 }
 
-// Record is a recording at work.
+// Record is an active recording.
 type Record struct {
 	of    Subject
 	o     Recorder
@@ -60,36 +60,36 @@ type Record struct {
 	rec   *replay.Recorder
 	feed  *replay.Feed
 
-	// To a file as it comes, or the last part in memory.
+	// Everything goes to a file, or the last part stays in memory.
 	file string
 	out  *os.File
 	w    *replay.Writer
 	kept *replay.Keeper
 
-	written    uint64    // bytes of files of what was kept
-	savedUntil time.Time // until when triggers are ignored, since one was saved
+	written    uint64    // bytes of the saved files
+	savedUntil time.Time // triggers are ignored until then, since a file was saved
 
 	stats atomic.Pointer[replay.WriterStats]
-	saved atomic.Pointer[[]Recording] // files of what was kept
-	ended atomic.Pointer[string]      // why nothing is recorded any more
+	saved atomic.Pointer[[]Recording] // saved files
+	ended atomic.Pointer[string]      // why recording has ended
 	save  chan saving
 	stop  chan struct{}
 	done  chan struct{}
 }
 
-// saving asks for a file of what is kept.
+// saving is a request to save.
 type saving struct {
 	why  string
 	done chan error
 }
 
-// fileName is where a record goes that is written at an instant.
+// fileName returns the file name of a record that is written at an instant.
 func (r *Record) fileName(at time.Time) string {
 	return filepath.Join(r.of.Dir, fmt.Sprintf("%s-%s.grec", r.of.Name, at.UTC().Format("20060102T150405.000Z")))
 }
 
-// StartRecord puts a recorder around a node. running says that the node has been
-// stepped: then the record begins with an image of it.
+// StartRecord starts recording a node. running says that the node has been stepped: the
+// record then starts with an image of it.
 func StartRecord(of Subject, o Recorder, running bool) (*Record, error) {
 	if o.Last > 0 && o.Last < leastKept {
 		return nil, fmt.Errorf("%d bytes are too few to keep what %s was given last: say %d MiB or more", o.Last, of.Name, leastKept>>20)
@@ -109,14 +109,13 @@ func StartRecord(of Subject, o Recorder, running bool) (*Record, error) {
 	return r, nil
 }
 
-// End ends the recording, keeps what was recorded, and gives the node back to the
-// engine.
+// End ends the recording, keeps it, and removes the recorder from the node.
 func (r *Record) End() error {
 	err := r.of.Engine.Worker(r.of.Worker).Do(r.rec.End)
 	close(r.stop)
 	<-r.done
 	if r.endedEarly() {
-		return err // the writer gave the node back
+		return err // the writer has removed the recorder
 	}
 	return errors.Join(err, r.of.Engine.Uninterpose(r.of.Worker, r.of.Node))
 }
@@ -131,7 +130,7 @@ func (r *Record) open(running bool) error {
 		if r.rec, err = replay.NewRecorder(now, r.of.Node, pool, r.feed); err == nil && (running || r.o.Last > 0) {
 			err = r.begin(now, epoch)
 		}
-		r.of.Watch() // from now on
+		r.of.Watch() // resets it
 		return r.rec, err
 	})
 	if err != nil {
@@ -159,8 +158,8 @@ func (r *Record) open(running bool) error {
 	return nil
 }
 
-// begin lets the record begin here, with an image of the node. It runs on the
-// worker, while no configuration changes.
+// begin starts the record here, with an image of the node. It runs on the worker, while
+// no configuration changes.
 func (r *Record) begin(now frame.Time, e *replay.Epoch) (err error) {
 	if e.Image, err = r.of.Image(); err == nil {
 		r.rec.Begin(now, e)
@@ -168,8 +167,7 @@ func (r *Record) begin(now frame.Time, e *replay.Epoch) (err error) {
 	return err
 }
 
-// try restores an image as a replay will: a recording that could not be replayed
-// is none.
+// try restores an image as a replay will: a recording that cannot be replayed is useless.
 func (r *Record) try(e *replay.Epoch) error {
 	h := &e.Header
 	mem, err := unix.Mmap(-1, 0, h.Chunks*h.Chunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
@@ -201,8 +199,8 @@ func (r *Record) publish() {
 	r.stats.Store(&s)
 }
 
-// write takes segments until the recording ends. It never holds the worker up:
-// what cannot be written ends the record.
+// write writes segments until the recording ends. It never delays the worker: an error
+// ends the record.
 func (r *Record) write() {
 	defer close(r.done)
 	tick := time.NewTicker(recordPoll)
@@ -215,7 +213,7 @@ func (r *Record) write() {
 		case <-r.stop:
 			stopping = true
 		case ask = <-r.save:
-			r.flush() // of an engine that was stopped there is nothing more
+			r.flush() // if the engine was stopped there is nothing more
 		case <-tick.C:
 		}
 		err := r.drain()
@@ -225,7 +223,7 @@ func (r *Record) write() {
 			}
 		}
 		if ask.done != nil {
-			ask.done <- r.keepFile(ask.why) // status reports err
+			ask.done <- r.keepFile(ask.why) // the status reports err
 		}
 		if err != nil {
 			r.early(err.Error())
@@ -253,15 +251,15 @@ func (r *Record) write() {
 	}
 }
 
-// lost writes why nothing follows.
+// lost returns why the record ends here.
 func (r *Record) lost(why string) error {
 	if r.w == nil {
-		return nil // it stands in the status, and the log
+		return nil // the status and the log say it
 	}
 	return r.w.Lost(why)
 }
 
-// flush has the worker give away what it has, and asks whether to save it.
+// flush makes the worker hand over its data, and asks whether to save.
 func (r *Record) flush() (why string) {
 	_ = r.of.Engine.Worker(r.of.Worker).Do(func(now frame.Time) {
 		r.rec.Flush(now)
@@ -270,9 +268,9 @@ func (r *Record) flush() (why string) {
 	return why
 }
 
-// renew lets the next epoch begin, unless the configuration is being changed.
+// renew starts the next epoch, unless the configuration is being changed.
 func (r *Record) renew() error {
-	_, err := r.of.Still(func() error { // else next time
+	_, err := r.of.Still(func() error { // otherwise at the next attempt
 		e := &replay.Epoch{Header: r.of.Header()}
 		var err error
 		stopped := r.of.Engine.Worker(r.of.Worker).Do(func(now frame.Time) { err = r.begin(now, e) })
@@ -287,7 +285,7 @@ func (r *Record) renew() error {
 	return err
 }
 
-// keepFile writes what is kept to a file.
+// keepFile saves the recording that is kept in memory to a file.
 func (r *Record) keepFile(why string) error {
 	if r.kept == nil {
 		return nil
@@ -305,7 +303,7 @@ func (r *Record) keepFile(why string) error {
 		return err
 	}
 	if err := errors.Join(r.kept.Save(out, why), out.Close()); err != nil {
-		return errors.Join(err, os.Remove(name)) // a part of it is worth nothing to a full disk
+		return errors.Join(err, os.Remove(name)) // do not leave a partial file on a full disk
 	}
 	s := r.kept.Stats()
 	r.written += s.Bytes
@@ -325,23 +323,23 @@ func (r *Record) files() []Recording {
 	return nil
 }
 
-// Save asks for a file, or that the one there is has all.
+// Save saves the recording to a file, or completes its file.
 func (r *Record) Save(why string) error {
 	s := saving{why, make(chan error, 1)}
 	select {
 	case r.save <- s:
 		return <-s.done
 	case <-r.done:
-		return nil // status says why it ended
+		return nil // the status says why it ended
 	}
 }
 
-// early ends a record that was to go on, and gives the node back to the engine
-// without its recorder. The switch goes on.
+// early ends a record prematurely, and removes the recorder from the node. The switch
+// continues.
 func (r *Record) early(why string) {
 	e := r.of.Engine
 	if e.Worker(r.of.Worker).Do(r.rec.End) == nil {
-		_ = e.Uninterpose(r.of.Worker, r.of.Node) // it is wrapped, by this recorder
+		_ = e.Uninterpose(r.of.Worker, r.of.Node) // it is wrapped by this recorder
 	}
 	r.of.Log.Warn("the record ended early", "file", r.file, "why", why)
 	r.end(why)
@@ -375,11 +373,11 @@ func (r *Record) end(why string) {
 		}
 	}
 	r.publish()
-	r.kept = nil // and with it the memory
+	r.kept = nil // frees the memory
 	r.ended.Store(&why)
 }
 
-// stopped is why a record ends that was to end.
+// stopped is the reason of a record that was ended on request.
 const stopped = "stopped"
 
 func (r *Record) endedEarly() bool {
@@ -387,7 +385,7 @@ func (r *Record) endedEarly() bool {
 	return why != nil && *why != stopped
 }
 
-// Status reports the files of what was kept, and of the recording.
+// Status describes the saved files and the recording.
 func (r *Record) Status() []Recording {
 	s := Recording{Switch: r.of.Name, File: r.file, Start: r.start, Stats: *r.stats.Load(), On: true}
 	if why := r.ended.Load(); why != nil {

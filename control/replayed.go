@@ -19,23 +19,23 @@ import (
 	"gswitch/vswitch"
 )
 
-// Replayed is the switch of a record, which a replay.Player steps.
+// Replayed is the switch of a record. A replay.Player steps it.
 type Replayed struct {
 	*vswitch.Node
 	Switch *vswitch.Switch
 
 	name string
 	made made
-	doc  *config.Config // in force, as it was written
+	doc  *config.Config // in force, as written
 	conf *config.Switch // of this switch, with its defaults
 
-	fixed bool // the configuration of Fix is in force: others are not adopted
-	// Of the header: no document says them, and each configuration has them.
+	fixed bool // the configuration of Fix is in force; others are ignored
+	// From the header: not in any document, but part of each configuration.
 	epoch  int64
 	secret uint64
 }
 
-// Rebuild makes the switch of a record anew. It is a replay.Build.
+// Rebuild rebuilds the switch of a record. It is a replay.Build.
 func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
 	if h.Kind != "switch" {
 		return nil, fmt.Errorf("the record is of a %s; a switch can be replayed", h.Kind)
@@ -54,7 +54,7 @@ func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
 	return r, nil
 }
 
-// config translates a document, with what the recorded switch had besides.
+// config translates a document and adds what the recorded switch had besides.
 func (r *Replayed) config(s *config.Switch, numbers map[string]int) *vswitch.Config {
 	c := s.VSwitch(numbers)
 	c.Epoch, c.Secret = r.epoch, r.secret
@@ -93,8 +93,8 @@ func (r *Replayed) Do(now frame.Time, command []byte) error {
 	return nil
 }
 
-// Fix gives the switch the configuration of another document, and lets no other
-// replace it. Ports are those of the record, by their names.
+// Fix sets the switch's configuration from another document for the whole replay: no
+// other one replaces it. Ports are matched with those of the record by name.
 func (r *Replayed) Fix(doc *config.Config) error {
 	conf := switchOf(doc.Resolved(), r.name)
 	if conf == nil {
@@ -125,7 +125,7 @@ func (r *Replayed) Rated() (ports []uint16) {
 	return ports
 }
 
-// Rates returns the rates of ports that have one of their own, in bit/s, by their names.
+// Rates returns the rates, in bit/s, of the ports that have their own, by name.
 func (r *Replayed) Rates() map[string]float64 {
 	rates := map[string]float64{}
 	for i := range r.conf.Ports {
@@ -134,7 +134,7 @@ func (r *Replayed) Rates() map[string]float64 {
 	return rates
 }
 
-// CommandName says what a command of a record is, in the words of the program.
+// CommandName returns the name of a command of a record, as the program uses it.
 func CommandName(b []byte) string {
 	c, err := vswitch.DecodeChange(b)
 	switch c := c.(type) {
@@ -165,9 +165,9 @@ func (r *Replayed) Ports() map[uint16]string {
 	return names
 }
 
-// Handler serves the API of a daemon that runs the switch of a record, as it
-// was at an instant of the record: all that can be listed is what it was
-// then. The player must not go on meanwhile.
+// Handler serves the API of a daemon with the switch of a record, as it was at an instant
+// of the record: every list shows the state at that time. The player must not continue
+// meanwhile.
 func (r *Replayed) Handler(h *replay.Header, at frame.Time) (http.Handler, error) {
 	engine, err := dataplane.New(dataplane.Config{Chunks: 1, ChunkSize: 2048, Held: true, At: at})
 	if err != nil {
@@ -184,7 +184,7 @@ func (r *Replayed) Handler(h *replay.Header, at frame.Time) (http.Handler, error
 	return ReadOnly(d.Handler()), nil
 }
 
-// ReadOnly refuses calls of the API that would change something.
+// ReadOnly rejects calls of the API that would change something.
 func ReadOnly(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if method := path.Base(r.URL.Path); r.Method == http.MethodPost && !strings.HasPrefix(method, "List") && !strings.HasPrefix(method, "Get") {
@@ -195,8 +195,8 @@ func ReadOnly(api http.Handler) http.Handler {
 	})
 }
 
-// Shown serves the API of a daemon that runs a switch which others step, of a run that is
-// replayed, as it is at an instant. ports are the names of its ports, by their numbers.
+// Shown serves the API of a daemon with a switch of a replayed run, which the caller
+// steps, as it is at an instant. ports are the names of its ports by number.
 func Shown(sw *vswitch.Switch, name string, ports []string, h *replay.Header, at frame.Time) (http.Handler, error) {
 	doc := &config.Config{Version: 1, Workers: make([]config.Worker, 1), Switches: []config.Switch{{Name: name}}}
 	r := &Replayed{Node: sw.Nodes[0], Switch: sw, name: name}

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// reportPoll is how often reports are taken from the nodes: their outboxes hold those
-	// of several batches.
+	// reportPoll is the interval at which reports are taken from the nodes, whose
+	// outboxes have room for several batches.
 	reportPoll = 2 * time.Millisecond
-	// reportPatience is how long a daemon that ends waits for its last reports to be
+	// reportPatience is how long a daemon that is ending waits for its last reports to be
 	// acknowledged.
 	reportPatience = 2 * time.Second
 )
 
-// Reporting brings the reports of all nodes of a daemon to a collector.
+// Reporting exports the reports of all nodes of a daemon to a collector.
 type Reporting struct {
 	*export.Exporter
 	log        *slog.Logger
 	stop, done chan struct{}
 }
 
-// Report brings what a daemon reports in line with its document. now is what there is,
-// nil for nothing, and so is what is returned. take gives the exporter the reports that
-// are ready.
+// Report updates the export of reports to match the document. now is the present one, nil
+// for none; the result is likewise. take passes the reports that are ready to the
+// exporter.
 func Report(now *Reporting, log *slog.Logger, c *config.Export, hello func() telemetry.Hello, take func(*export.Exporter)) *Reporting {
 	switch {
 	case c == nil:
@@ -42,8 +42,8 @@ func Report(now *Reporting, log *slog.Logger, c *config.Export, hello func() tel
 	return x
 }
 
-// End has the exporter take what there is and wait for a moment until that is
-// acknowledged. What is returned is closed then.
+// End takes the remaining reports and waits briefly for their acknowledgement. The
+// returned channel is closed then.
 func (x *Reporting) End() <-chan struct{} {
 	if x == nil {
 		done := make(chan struct{})
@@ -54,7 +54,7 @@ func (x *Reporting) End() <-chan struct{} {
 	return x.done
 }
 
-// run takes reports until it is stopped, and once more then.
+// run takes reports until it is stopped, and then once more.
 func (x *Reporting) run(take func(*export.Exporter)) {
 	defer close(x.done)
 	t := time.NewTicker(reportPoll)

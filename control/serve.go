@@ -19,25 +19,25 @@ import (
 	"gswitch/section"
 )
 
-// Limits of what the control plane holds for those who ask. They are far above
-// what people, scripts and Prometheus need.
+// Limits of what the control plane holds for its clients. They are far above the needs of
+// people, scripts and Prometheus.
 const (
-	maxConnections = 128                 // of a listener; more are closed at once
-	maxRequests    = 64                  // under way over one connection (HTTP/2)
+	maxConnections = 128                 // of a listener; more are closed immediately
+	maxRequests    = 64                  // in progress on one connection (HTTP/2)
 	maxHeaders     = 16 << 10            // bytes
 	maxRequest     = 1 << 20             // bytes
-	maxDocument    = section.MaxDocument // bytes of one that is applied
+	maxDocument    = section.MaxDocument // bytes of a document to apply
 
-	headerTimeout = 10 * time.Second // for the head of a request
+	headerTimeout = 10 * time.Second // for the header of a request
 	bodyTimeout   = 60 * time.Second // for the rest of it
 	idleTimeout   = 60 * time.Second // between two requests
-	writeTimeout  = 30 * time.Second // for a peer that takes nothing (HTTP/2)
+	writeTimeout  = 30 * time.Second // for a peer that does not read (HTTP/2)
 
-	stopTimeout = 500 * time.Millisecond // for what is being answered when the daemon ends, within a second in all
+	stopTimeout = 500 * time.Millisecond // for calls in progress when the daemon ends, within a second in total
 )
 
-// Handler serves an API beside /metrics of what take returns, /healthz and
-// /readyz. usage shows people how to call it.
+// Handler serves an API, and /metrics from the results of take, /healthz and /readyz.
+// usage explains how to call the API.
 func Handler(usage string, take func() *metrics.Snapshot, serve func(...connect.HandlerOption) (string, http.Handler)) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(Endpoint(usage, serve))
@@ -54,20 +54,20 @@ func Handler(usage string, take func() *metrics.Snapshot, serve func(...connect.
 	return mux
 }
 
-// Metrics answers with the metrics of a registry, four requests at once. A peer that
-// does not take its answer keeps its place no longer than a peer of HTTP/2 may.
+// Metrics serves the metrics of a registry, at most four requests at once. A peer that
+// does not read its answer occupies one no longer than a peer of HTTP/2 could.
 func Metrics(r *prometheus.Registry) http.Handler {
 	return taken(promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4}), writeTimeout)
 }
 
-// taken bounds how long the peers of a handler may take for their answers. The
-// connection is closed then: a stream of the API never goes by one that asked for
-// metrics before.
+// taken bounds how long the peers of a handler may take to read their answers. After that
+// the connection is closed. This affects no stream of the API, since those never share a
+// connection with a request for metrics.
 func taken(next http.Handler, wait time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait))
-		if err != nil && !errors.Is(err, http.ErrNotSupported) { // by what is no connection
+		if err != nil && !errors.Is(err, http.ErrNotSupported) { // from what is not a connection
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -75,18 +75,18 @@ func taken(next http.Handler, wait time.Duration) http.Handler {
 	})
 }
 
-// Serve answers on the listeners until ctx ends. Streams are cut off then.
+// Serve answers on the listeners until ctx ends, and then cuts off streams.
 func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
 	return Serve(ctx, d.Handler(), listeners, &d.clients)
 }
 
-// Serve lets a handler answer on listeners until ctx ends. What a TCP listener
-// of Listen does not open is refused there. Who asks is counted by clients.
+// Serve makes a handler answer on listeners until ctx ends. A TCP listener of Listen
+// rejects what it does not open. Clients are counted in clients.
 func Serve(ctx context.Context, handler http.Handler, listeners []net.Listener, clients *Clients) error {
 	return serve(ctx, handler, listeners, clients, patient)
 }
 
-// limits are for how long a peer may take, or say, nothing.
+// limits bounds how long a peer may take or be silent.
 type limits struct{ header, body, idle time.Duration }
 
 var patient = limits{headerTimeout, bodyTimeout, idleTimeout}
@@ -137,9 +137,8 @@ func newServer(ctx context.Context, h http.Handler, wait limits) *http.Server {
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 }
 
-// bounded gives the body of a request an end: in bytes, and in time. What is
-// answered may go on for as long as the client reads. Documents are read one
-// after the other, since they may be large.
+// bounded limits the body of a request, in bytes and in time. The answer may take as long
+// as the client reads. Documents are read one at a time, since they may be large.
 func (c *Clients) bounded(next http.Handler, wait time.Duration) http.Handler {
 	documents := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -171,7 +170,7 @@ func (c *Clients) bounded(next http.Handler, wait time.Duration) http.Handler {
 	})
 }
 
-// timedBody is a body that must be whole before a deadline.
+// timedBody is a body that must be complete before a deadline.
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -180,7 +179,7 @@ type timedBody struct {
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
-		// It is: the answer may be a stream.
+		// It is complete: the answer may be a stream.
 		if cerr := b.control.SetReadDeadline(time.Time{}); cerr != nil {
 			return n, cerr
 		}
@@ -188,7 +187,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// limited closes connections beyond maxConnections at once: they would wait
+// limited closes connections beyond maxConnections immediately: otherwise they would wait
 // for others that may never end.
 type limited struct {
 	net.Listener

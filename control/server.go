@@ -30,13 +30,13 @@ func (d *Daemon) Handler() http.Handler {
 	})
 }
 
-// Endpoint returns the path and the handler of an API, which shows people how
-// to use it.
+// Endpoint returns the path and the handler of an API. To a person who calls it with the
+// wrong content type it explains how to use it.
 func Endpoint(usage string, serve func(...connect.HandlerOption) (string, http.Handler)) (string, http.Handler) {
 	path, rpc := serve(connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxDocument), connect.WithCompression("gzip", nil, nil))
 	return path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// What curl sends by itself is no content type of the API, whose own
-		// answer to that is empty.
+		// curl's default content type is none of the API's, whose own answer to it would
+		// be empty.
 		kind := r.Header.Get("Content-Type")
 		switch {
 		case r.Method != http.MethodPost:
@@ -50,7 +50,7 @@ func Endpoint(usage string, serve func(...connect.HandlerOption) (string, http.H
 	})
 }
 
-// usage shows people how to call the API.
+// usage explains how to call the API.
 const usage = `gswitch: GET /metrics are the metrics of Prometheus, /healthz says that the daemon answers, /readyz that its ports are open. The API takes POST with JSON (or Connect, or gRPC):
   curl --unix-socket /run/gswitch/NAME.sock -H 'Content-Type: application/json' -d '{}' http://gswitch/gswitch.v1.Control/ListPorts
 and over TCP only where control.api opens it (Authorization: Bearer, or a client's certificate).`
@@ -194,7 +194,7 @@ func (s *server) Capture(ctx context.Context, r *api.CaptureRequest, out *connec
 	return StreamCapture(ctx, s.d.engine, ports, s.d.stamps(), "gswitch "+s.d.opts.Version, r, out)
 }
 
-// enginePorts finds ports by "port" or "switch/port". No name is all of them.
+// enginePorts finds ports by "port" or "switch/port". No name means all ports.
 func (d *Daemon) enginePorts(names []string) ([]*dataplane.Port, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

@@ -11,24 +11,25 @@ import (
 	"gswitch/frame"
 )
 
-// Stamps are the clocks by which captures stamp what passes ports. A port without one, or
-// with one that knows no time when the capture begins, has the machine's.
+// Stamps are the clocks whose time captures use at ports. A port without a clock, or
+// whose clock does not know the time when the capture starts, uses the machine's.
 type Stamps map[*dataplane.Port]*stampClock
 
-// stampPeriod is between two looks at a clock: in it two oscillators part by 2 us at most.
+// stampPeriod is the interval between readings of a clock: two oscillators diverge by at
+// most 2 us within it.
 const stampPeriod = 10 * time.Millisecond
 
-// stampClock is a clock as it was seen last. The goroutine that writes a capture owns it.
+// stampClock is a clock as last read. The goroutine that writes a capture owns it.
 type stampClock struct {
 	worker *dataplane.Worker
 	clock  feature.Timekeeper
-	zero   feature.Slew // what frame.Time zero is by the clock
-	known  bool         // zero is
+	zero   feature.Slew // time of the clock at frame.Time zero
+	known  bool         // zero is valid
 	last   feature.Time
 	next   time.Time
 }
 
-// Add looks at the clock of a port; nil: it has none.
+// Add adds the clock of a port; nil: none.
 func (s Stamps) Add(p *dataplane.Port, worker *dataplane.Worker, k feature.Timekeeper) {
 	if k == nil {
 		return
@@ -38,8 +39,8 @@ func (s Stamps) Add(p *dataplane.Port, worker *dataplane.Worker, k feature.Timek
 	}
 }
 
-// look asks the clock, and reports whether it knows the time. While it does not, stamps go
-// on as they did.
+// look reads the clock, and reports whether it knows the time. While it does not, stamps
+// continue as before.
 func (c *stampClock) look() bool {
 	var t feature.Time
 	var at frame.Time
@@ -58,7 +59,7 @@ func (c *stampClock) look() bool {
 	return t.Eps >= 0
 }
 
-// use has a capture stamp by the clocks of its ports, and say so.
+// use makes a capture stamp by the clocks of its ports, and say so in its comment.
 func (s Stamps) use(spec *dataplane.CaptureSpec, e *dataplane.Engine) {
 	by := make([]*stampClock, len(spec.Ports))
 	var said []string
@@ -91,7 +92,7 @@ func (s Stamps) use(spec *dataplane.CaptureSpec, e *dataplane.Engine) {
 	}
 }
 
-// stamps are those of all ports of the daemon.
+// stamps returns the clocks of all ports of the daemon.
 func (d *Daemon) stamps() Stamps {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

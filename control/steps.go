@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// Prepare runs what reads and compares a configuration before anything is
-// touched. A panic in it is a fault of this program, and no reason for those
-// whose frames it forwards to lose them: it becomes an error like any other
-// mistake, which changes nothing.
+// Prepare runs the part of a change that only reads and compares. A panic there is a
+// defect of this program, but no reason to stop forwarding: it becomes an error like any
+// other, and nothing is changed.
 func Prepare(log *slog.Logger, what func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -21,11 +20,10 @@ func Prepare(log *slog.Logger, what func() error) (err error) {
 	return what()
 }
 
-// Stepper does something, and notes how to take it back.
+// Stepper does something, and records how to undo it.
 type Stepper func(do, back func() error) error
 
-// InSteps runs steps. If they fail, those that were done are taken back, the
-// last one first.
+// InSteps runs steps. If they fail, those that were done are undone, the last one first.
 func InSteps(log *slog.Logger, steps func(Stepper) error) error {
 	var undo []func() error
 	err := steps(func(do, back func() error) error {
@@ -40,7 +38,7 @@ func InSteps(log *slog.Logger, steps func(Stepper) error) error {
 	}
 	for _, back := range slices.Backward(undo) {
 		if uerr := back(); uerr != nil {
-			// Nothing better can be done than to say so and go on.
+			// Nothing better is possible than to log it and continue.
 			log.Error("taking a change back", "err", uerr)
 		}
 	}

@@ -14,15 +14,14 @@ import (
 	"gswitch/frame"
 )
 
-// How often StreamPorts sends: if the request does not say, and at most.
+// Interval of StreamPorts: the default, and the minimum.
 const (
 	defaultInterval = time.Second
 	minInterval     = 50 * time.Millisecond
 )
 
-// StreamPorts sends ports again and again until ctx ends, with the rates at
-// which their counters grow from the second time on. read returns the ports
-// and when they were read.
+// StreamPorts sends ports periodically until ctx ends, from the second time on with the
+// rates at which their counters grow. read returns the ports and the time of reading.
 func StreamPorts(ctx context.Context, intervalMs uint32, out *connect.ServerStream[api.Ports], read func() (*api.Ports, frame.Time)) error {
 	interval := time.Duration(intervalMs) * time.Millisecond
 	if interval == 0 {
@@ -49,7 +48,7 @@ func StreamPorts(ctx context.Context, intervalMs uint32, out *connect.ServerStre
 	}
 }
 
-// rates fills in how fast the counters of now grew since before.
+// rates fills in how fast the counters in now have grown since before.
 func rates(now, before *api.Ports, seconds float64) {
 	if seconds <= 0 {
 		return
@@ -67,7 +66,8 @@ func rates(now, before *api.Ports, seconds float64) {
 	}
 }
 
-// StreamCapture captures at ports of an engine until ctx ends, with the stamps of clocks.
+// StreamCapture captures at ports of an engine until ctx ends, with time stamps from
+// their clocks.
 func StreamCapture(ctx context.Context, e *dataplane.Engine, ports []*dataplane.Port, stamps Stamps, comment string, r *api.CaptureRequest, out *connect.ServerStream[api.CaptureResponse]) error {
 	spec := dataplane.CaptureSpec{Ports: ports, In: r.In, Out: r.Out, Drops: r.Drops, SnapLen: int(r.Snap), Comment: comment}
 	stamps.use(&spec, e)
@@ -94,11 +94,11 @@ func StreamCapture(ctx context.Context, e *dataplane.Engine, ports []*dataplane.
 	return nil
 }
 
-// captureWriter sends what is written to it, and how the capture fares: a
-// client that ends it does not see the statistics at the end of the stream.
+// captureWriter sends what is written to it, together with the statistics of the capture:
+// a client that ends it does not see those at the end of the stream.
 type captureWriter struct {
 	out *connect.ServerStream[api.CaptureResponse]
-	of  atomic.Pointer[dataplane.Capture] // not known for the first blocks
+	of  atomic.Pointer[dataplane.Capture] // unknown for the first blocks
 }
 
 func (w *captureWriter) Write(b []byte) (int, error) {

@@ -9,24 +9,24 @@ import (
 	"gswitch/vswitch"
 )
 
-// Triggers say at which events of a node what is kept of its recording is saved.
+// Triggers are the events of a node that cause its recording to be saved.
 type Triggers struct {
 	reasons [frame.NumReasons]bool // drops
-	storm   bool                   // the watchdog of flow control finds a pause that does not end
-	timeout bool                   // a retransmission timer runs out
+	storm   bool                   // the PFC watchdog detects a pause that does not end
+	timeout bool                   // a retransmission timer expires
 }
 
-// SwitchTriggers and HostTriggers are what ParseTriggers and ParseHostTriggers read: drop is
-// one of any reason that is a loss, timeout a retransmission timeout.
+// SwitchTriggers and HostTriggers are the words that ParseTriggers and ParseHostTriggers
+// accept: drop is any drop that is a loss, timeout a retransmission timeout.
 var (
 	SwitchTriggers = []string{"drop", "drop:REASON", "pause-storm"}
 	HostTriggers   = []string{"drop", "drop:REASON", "timeout"}
 )
 
-// ParseTriggers reads triggers of switches.
+// ParseTriggers parses triggers of switches.
 func ParseTriggers(words []string) (Triggers, error) { return parseTriggers(words, SwitchTriggers) }
 
-// ParseHostTriggers reads triggers of hosts.
+// ParseHostTriggers parses triggers of hosts.
 func ParseHostTriggers(words []string) (Triggers, error) { return parseTriggers(words, HostTriggers) }
 
 func parseTriggers(words, known []string) (t Triggers, err error) {
@@ -53,8 +53,8 @@ func parseTriggers(words, known []string) (t Triggers, err error) {
 	return t, nil
 }
 
-// dropped says of which reason there are more drops than before that ask for a file, "" if
-// there are none.
+// dropped names a reason that triggers a save and has more drops than before, "" if there
+// is none.
 func (t *Triggers) dropped(before, now *[frame.NumReasons]uint64) (why string) {
 	for r, k := range now {
 		if t.reasons[r] && k > before[r] {
@@ -64,9 +64,8 @@ func (t *Triggers) dropped(before, now *[frame.NumReasons]uint64) (why string) {
 	return why
 }
 
-// WatchHost returns a function that the worker of a host calls between two steps, and that
-// returns what has happened since it was last called, "" if nothing has. It reads the
-// host's counters.
+// WatchHost returns a function that the worker of a host calls between two steps. It
+// returns what has happened since the last call, or "". It reads the host's counters.
 func (t Triggers) WatchHost(drops *[frame.NumReasons]uint64, timeouts *uint64) func() string {
 	var before [frame.NumReasons]uint64
 	var expired uint64
@@ -82,8 +81,8 @@ func (t Triggers) WatchHost(drops *[frame.NumReasons]uint64, timeouts *uint64) f
 	}
 }
 
-// watch returns a function that the worker of a node calls between two steps, and that
-// returns what has happened since it was last called, "" if nothing has.
+// watch returns a function that the worker of a node calls between two steps. It returns
+// what has happened since the last call, or "".
 func (t Triggers) watch(n *vswitch.Node) func() string {
 	var before [frame.NumReasons]uint64
 	var storms [vswitch.MaxPorts]uint8

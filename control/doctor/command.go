@@ -11,7 +11,7 @@ import (
 	"gswitch/control/privilege"
 )
 
-// Command is "doctor" of a program; asJSON is its flag --json.
+// Command returns the command "doctor" of a program; asJSON is its flag --json.
 func Command(program string, asJSON *bool) *cobra.Command {
 	var fix bool
 	var grant string
@@ -64,7 +64,7 @@ what they allow. For images of containers; leave it to one group elsewhere.`,
 	return c
 }
 
-// Print writes a table, and below it what to do.
+// Print writes a table, followed by the remedies.
 func Print(w io.Writer, found []Finding) {
 	t := cli.NewTable("CHECK", "RESULT", "FOUND")
 	todo := false

@@ -1,5 +1,5 @@
-// Package doctor checks what a switch or a host on AF_XDP needs of a machine
-// and of an interface, and says what fixes it.
+// Package doctor checks the machine and an interface for what a switch or host on AF_XDP
+// needs, and says how to fix problems.
 package doctor
 
 import (
@@ -18,29 +18,29 @@ import (
 const (
 	OK   = "ok"
 	Warn = "warn" // it works, but not as well, or not for all
-	Fail = "FAIL" // nothing works before it is fixed
+	Fail = "FAIL" // nothing works until it is fixed
 )
 
-// Finding is what a check found.
+// Finding is the result of a check.
 type Finding struct {
 	Check  string `json:"check"`
 	Result string `json:"result"`           // ok, warn, FAIL
-	Found  string `json:"found"`            // what was seen
-	Why    string `json:"why,omitempty"`    // why it matters; not for what is ok
+	Found  string `json:"found"`            // what was observed
+	Why    string `json:"why,omitempty"`    // why it matters; empty if ok
 	Remedy string `json:"remedy,omitempty"` // command that fixes it
 	Fixed  string `json:"fixed,omitempty"`  // what --fix did
 }
 
-// System is the machine that is looked at.
+// System is the machine that is checked.
 type System struct {
-	Files    fs.FS // the root: proc, sys and run
+	Files    fs.FS // the root, with proc, sys and run
 	CPUs     int
 	Root     bool
-	Socket   func() error                            // makes an AF_XDP socket
+	Socket   func() error                            // opens an AF_XDP socket
 	Memlock  func() (limit uint64, err error)        // RLIMIT_MEMLOCK; ^0 is unlimited
 	Missing  func() []privilege.Capability           // of those that are used
-	Landlock func() (abi int, err error)             // the kernel's
-	Clock    func() (read time.Duration)             // what reading the clock costs
+	Landlock func() (abi int, err error)             // ABI version of the kernel's Landlock
+	Clock    func() (read time.Duration)             // time to read the clock
 	Listens  func(socket string) (somebodyDoes bool) // tries to connect
 }
 
@@ -72,7 +72,8 @@ func Here() *System {
 	}
 }
 
-// clockCost is the best of some means, so that a busy machine does not count.
+// clockCost returns the lowest of several averages, so that load on the machine does not
+// matter.
 func clockCost() time.Duration {
 	best := time.Duration(1 << 62)
 	for range 20 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Link is what is known of an interface.
+// Link describes an interface.
 type Link struct {
 	Name     string
 	NetNS    string // "" is that of the program
@@ -15,17 +15,17 @@ type Link struct {
 	MTU      int
 	RxQueues int
 	TxQueues int
-	XDP      string // mode of the program that is attached, empty: none
+	XDP      string // mode of the attached program; empty: none
 	XDPID    uint32
 	Qdisc    string          // the root's
 	On       map[string]bool // offloads that are on, by ethtool's names
-	NICClock string          // that stamps frames of PTP, such as /dev/ptp0; empty: there is none
-	Unread   string          // why that cannot be read, empty: it can
+	NICClock string          // clock that time-stamps PTP frames, such as /dev/ptp0; empty: none
+	Unread   string          // why that clock cannot be read; empty: it can
 	Carries  string          // what would be lost if it were taken over, as dataplane.Carries words it
-	Peer     *Link           // other end of a veth, if it was found
+	Peer     *Link           // other end of a veth, if found
 }
 
-// run is a command in the namespace of an interface.
+// run returns a command that runs in the namespace of an interface.
 func (l *Link) run(format string, args ...any) string {
 	c := fmt.Sprintf(format, args...)
 	switch {
@@ -37,16 +37,16 @@ func (l *Link) run(format string, args ...any) string {
 	return c
 }
 
-// nativeDrivers run XDP programs before they build an sk_buff; those with zero
-// true hand frames to AF_XDP without a copy.
+// nativeDrivers lists drivers that run XDP programs before they build an sk_buff; those
+// with true pass frames to AF_XDP without a copy.
 var nativeDrivers = map[string]bool{"veth": false, "virtio_net": false, "tun": false, "ena": false, "gve": false, "hv_netvsc": false, "bnxt_en": false,
 	"i40e": true, "ice": true, "ixgbe": true, "igb": true, "igc": true, "mlx5_core": true, "stmmac": true}
 
-// offload is a feature that breaks frames which cross a veth between the
-// kernel and AF_XDP: where it is on, how it shows, and ethtool's word for it.
+// offload is a feature that breaks frames which cross a veth between the kernel and
+// AF_XDP: its name, the symptom, and ethtool's word for it.
 type offload struct{ feature, harm, word string }
 
-// The sender's end. Its frames are not finished when they cross.
+// The sender's end: its frames are incomplete when they cross.
 var peerOffloads = []offload{
 	{"tx-checksum-ip-generic", "its TCP and UDP arrive with unfilled checksums: ping works, connections hang", "tx"},
 	{"tx-tcp-segmentation", "it may hand over frames larger than the MTU", "tso"},
@@ -54,8 +54,8 @@ var peerOffloads = []offload{
 	{"tx-vlan-hw-insert", "its VLAN tags travel beside the frame and are lost", "txvlan"},
 }
 
-// AF_XDP's own end. The program turns them off when it opens the port, and on
-// again at the end.
+// AF_XDP's own end. The program turns them off when it opens the port, and restores them
+// at the end.
 var ownOffloads = []offload{
 	{"rx-gro", "frames are merged beyond the MTU", "gro"},
 	{"rx-vlan-hw-parse", "VLAN tags are taken out before XDP sees the frame", "rxvlan"},
@@ -63,8 +63,8 @@ var ownOffloads = []offload{
 	{"tx-vlan-hw-insert", "VLAN tags are expected beside the frame", "txvlan"},
 }
 
-// check finds what is wrong with an interface for a switch with chunks of so
-// many bytes.
+// check returns what is wrong with an interface for a switch with chunks of the given
+// size in bytes.
 func (l *Link) check(chunk int) []Finding {
 	name := func(s string) string { return l.Name + " " + s }
 	var v []Finding
@@ -120,7 +120,7 @@ func (l *Link) check(chunk int) []Finding {
 	return append(v, l.peer())
 }
 
-// stamps says what stamps frames of PTP have at the port, where its switch has a clock.
+// stamps reports which time stamps PTP frames get at the port, if its switch has a clock.
 func (l *Link) stamps() Finding {
 	when := "by the XDP program, as the driver hands them over; the hardware has no clock"
 	switch _, native := nativeDrivers[l.Driver]; {
@@ -135,7 +135,7 @@ func (l *Link) stamps() Finding {
 	return ok(l.Name+" clock stamps", "what arrives %s; what leaves last before the kernel gets it", when)
 }
 
-// offloads of the own end are no harm, since they are turned off.
+// offloads of the own end do no harm, since they are turned off.
 func (l *Link) offloads(list []offload, check, what string) Finding {
 	var on []string
 	for _, o := range list {
@@ -149,7 +149,7 @@ func (l *Link) offloads(list []offload, check, what string) Finding {
 	return ok(l.Name+" "+check, "%s on; %s", strings.Join(on, ", "), what)
 }
 
-// harmful returns the offloads of a sender's end that are on.
+// harmful returns the enabled offloads of a sender's end.
 func (l *Link) harmful() (list []offload) {
 	for _, o := range peerOffloads {
 		if l.On[o.feature] {
@@ -177,8 +177,8 @@ func (l *Link) peer() Finding {
 		l.Peer.run("ethtool -K %s %s", l.Peer.Name, strings.Join(words, " ")), ""}
 }
 
-// Room in a chunk that is not the frame's: 256 bytes of XDP, and 18 of
-// Ethernet with a tag.
+// chunkOverhead is the part of a chunk that is not available for the packet: 256 bytes of
+// XDP headroom, and 18 of Ethernet with a tag.
 const chunkOverhead = 256 + 18
 
 func (l *Link) size(chunk int) Finding {

@@ -26,7 +26,8 @@ func ok(check, found string, args ...any) Finding {
 	return Finding{Check: check, Result: OK, Found: fmt.Sprintf(found, args...)}
 }
 
-// features are what releases of Linux brought that is used.
+// features lists the kernel features that are used, and the Linux release that introduced
+// each.
 var features = []struct {
 	major, minor int
 	name         string
@@ -80,7 +81,8 @@ func (s *System) socket() Finding {
 	return Finding{"AF_XDP", Fail, err.Error(), "all frames pass through such sockets", "", ""}
 }
 
-// capabilities are a finding each: what it is for, and whether it is there.
+// capabilities returns a finding for each capability: what it is for, and whether the
+// process has it.
 func (s *System) capabilities() (v []Finding) {
 	missing := s.Missing()
 	for _, c := range privilege.Used {
@@ -98,7 +100,7 @@ func (s *System) capabilities() (v []Finding) {
 	return v
 }
 
-// files is whether daemons can close to themselves the files that they do not need.
+// files reports whether daemons can restrict their own access to files.
 func (s *System) files() Finding {
 	const why = "whoever takes over a daemon that root started writes root's files, and so becomes root"
 	abi, err := s.Landlock()
@@ -156,7 +158,7 @@ func (s *System) container() Finding {
 	return ok("container", "none: in the initial user namespace")
 }
 
-// bpffs is shown for completeness: nothing is pinned there.
+// bpffs is listed for completeness: nothing is pinned there.
 func (s *System) bpffs() Finding {
 	for line := range strings.Lines(s.read("proc/mounts")) {
 		if f := strings.Fields(line); len(f) > 2 && f[2] == "bpf" {
@@ -206,7 +208,7 @@ func (s *System) siblings() Finding {
 	return ok("SMT", "off, or none")
 }
 
-// cgroup looks at the limits of both versions (cgroups(7)).
+// cgroup checks the limits of both cgroup versions (cgroups(7)).
 func (s *System) cgroup() Finding {
 	limit := func(quota, period string) (float64, bool) {
 		q, err1 := strconv.ParseFloat(quota, 64)
@@ -246,7 +248,7 @@ func quota(cpus float64) Finding {
 
 func (s *System) clock() Finding {
 	source, cost := s.read("sys/devices/system/clocksource/clocksource0/current_clocksource"), s.Clock()
-	// A loop of a worker reads it once, a loop takes some microseconds.
+	// A worker reads it once per loop, and a loop takes some microseconds.
 	if cost > 200*time.Nanosecond {
 		return Finding{"clock", Warn, fmt.Sprintf("%s, %d ns a read", source, cost.Nanoseconds()), "a worker reads it once a loop, and the instants of frames are no better than it",
 			"echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, if the kernel lists it as available", ""}
@@ -254,7 +256,7 @@ func (s *System) clock() Finding {
 	return ok("clock", "%s, %d ns a read", source, cost.Nanoseconds())
 }
 
-// leftovers are sockets of daemons that are no more.
+// leftovers reports sockets of daemons that no longer run.
 func (s *System) leftovers() Finding {
 	var stale []string
 	for _, pattern := range []string{"run/gswitch/*.sock", "run/ghost/*.sock", "run/gfabric/*/*.sock"} {

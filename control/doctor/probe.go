@@ -11,7 +11,7 @@ import (
 	"gswitch/dataplane/xsk"
 )
 
-// probe asks the kernel about an interface and, of a veth, its other end.
+// probe asks the kernel about an interface and, for a veth, its other end.
 func probe(netns, name string) (*Link, error) {
 	var l *Link
 	peer, id := 0, -1
@@ -33,7 +33,7 @@ func probe(netns, name string) (*Link, error) {
 		return l, err
 	}
 	for _, ns := range namespaces(netns, id) {
-		_ = xsk.InNetNS(ns, func() error { // one that is gone is not the peer's
+		_ = xsk.InNetNS(ns, func() error { // if it no longer exists, it is not the peer's
 			link, err := netlink.LinkByIndex(peer)
 			if err == nil && link.Type() == "veth" {
 				l.Peer = describe(ns, link)
@@ -47,7 +47,7 @@ func probe(netns, name string) (*Link, error) {
 	return l, nil
 }
 
-// describe reads what is known of an interface of the thread's namespace.
+// describe reads the state of an interface in the thread's namespace.
 func describe(netns string, link netlink.Link) *Link {
 	at := link.Attrs()
 	l := &Link{Name: at.Name, NetNS: netns, Kind: link.Type(), Up: at.RawFlags&unix.IFF_UP != 0, MTU: at.MTU, RxQueues: at.NumRxQueues, TxQueues: at.NumTxQueues, On: map[string]bool{}}
@@ -84,8 +84,8 @@ func describe(netns string, link netlink.Link) *Link {
 	return l
 }
 
-// namespaces are those in which the other end may be: with id -1 the same one,
-// else those that netns knows by id.
+// namespaces returns the namespaces in which the other end may be: the same one for id
+// -1, and otherwise those to which netns refers by id.
 func namespaces(netns string, id int) []string {
 	if id < 0 {
 		return []string{netns}
@@ -93,9 +93,9 @@ func namespaces(netns string, id int) []string {
 	return dataplane.FindNetNS(netns, id, nil)
 }
 
-// Interface checks an interface, named NAME or NETNS/NAME. With fix it turns
-// off the offloads of the far end of a veth that break its frames, which is
-// all that is fixed: it changes nothing for frames that do not come here.
+// Interface checks an interface, named NAME or NETNS/NAME. With fix it turns off the
+// offloads of a veth's far end that break its frames. It fixes nothing else: this has no
+// effect on frames that do not come here.
 func Interface(name string, chunk int, fix bool) ([]Finding, error) {
 	netns, iface := "", name
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {

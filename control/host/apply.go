@@ -15,10 +15,10 @@ import (
 	"gswitch/section"
 )
 
-// Apply makes next the configuration in force. It returns what changed, and
-// what that does to hosts beyond it. If anything fails, what was in force stays
-// so. With dry nothing is touched. source says where next came from. It must
-// name no other files than the daemon's own configuration has.
+// Apply makes next the configuration in force. It returns what changed, and further
+// effects on hosts. If anything fails, the previous configuration stays in force. With
+// dry nothing is changed. source says where next came from. next must not name other
+// files than the daemon's own configuration does.
 func (d *Daemon) Apply(next *config.Hosts, source string, dry bool) (changes []section.Change, consequences []string, err error) {
 	return d.apply(next, source, dry, false)
 }
@@ -71,7 +71,7 @@ func (d *Daemon) apply(next *config.Hosts, source string, dry, own bool) (change
 	return changes, p.consequences, nil
 }
 
-// ReadFile reads the configuration of a running daemon anew.
+// ReadFile reads the configuration file of a running daemon again.
 func (d *Daemon) ReadFile(path string) ([]section.Change, []string, error) {
 	var c *config.Hosts
 	err := control.Prepare(d.log, func() (err error) { c, err = config.LoadHosts(path); return err })
@@ -86,20 +86,20 @@ func (d *Daemon) ReadFile(path string) ([]section.Change, []string, error) {
 
 func (d *Daemon) refused() { d.state.ReloadSuccess, d.state.ReloadTime = false, time.Now() }
 
-// move is a host that goes, comes, or changes.
+// move is a host that is removed, added, or changed.
 type move struct {
 	old, new *config.Host
-	at       control.Interface // of one that comes
+	at       control.Interface // of an added host
 }
 
-// plan is what brings the hosts in force to others.
+// plan holds the changes from the hosts in force to others.
 type plan struct {
-	gone, come   []move // in both: built anew
+	gone, come   []move // a host that is rebuilt is in both
 	changed      []move // stay, with other settings
 	consequences []string
 }
 
-// plan finds out what is to be done, and refuses what would fail.
+// plan determines the changes, and rejects what would fail.
 func (d *Daemon) plan(next *config.Hosts) (*plan, error) {
 	if next.ChunkSize() > d.engine.Arena().ChunkSize() {
 		return nil, errors.New("a payload of that size needs larger chunks of memory than this process was started with: restart it")
@@ -148,7 +148,7 @@ func (d *Daemon) plan(next *config.Hosts) (*plan, error) {
 	return p, nil
 }
 
-// change notes a host that stays, if anything about it changes.
+// change adds a host that stays to the plan if anything about it changes.
 func (p *plan) change(old, h *config.Host) error {
 	if reflect.DeepEqual(old, h) {
 		return nil
@@ -157,7 +157,7 @@ func (p *plan) change(old, h *config.Host) error {
 	if old.Mode != h.Mode {
 		p.note("~ host %s: its interface is closed and opened again, since mode changes: frames under way are lost, queue pairs stay", h.Name)
 	}
-	// An interface that is not there now does not stand in the way.
+	// An interface that does not exist now is no obstacle.
 	if at, err := control.FindInterface(h.Interface, h.NetNS); err == nil {
 		return fits(h, at)
 	}
@@ -168,7 +168,7 @@ func (p *plan) note(format string, args ...any) {
 	p.consequences = append(p.consequences, fmt.Sprintf(format, args...))
 }
 
-// openPairs says what a host that goes takes along.
+// openPairs describes the queue pairs that are lost with a host that is removed.
 func (d *Daemon) openPairs(name string) string {
 	open := 0
 	if u, err := chosen(d.units, name); err == nil {
@@ -183,9 +183,9 @@ func (d *Daemon) openPairs(name string) string {
 	return fmt.Sprintf("its %d queue pairs end", open)
 }
 
-// rebuilt returns the keys in which two hosts differ that a NIC is made with:
-// its addresses stand in the headers of open queue pairs, their packets have
-// its payload, and it belongs to its worker.
+// rebuilt returns the keys in which two hosts differ and that require a new NIC: its
+// addresses are in the headers of open queue pairs, their packets have its payload size,
+// and it belongs to its worker.
 func rebuilt(old, h *config.Host) (keys []string) {
 	for _, k := range []struct {
 		name    string
@@ -206,12 +206,12 @@ func rebuilt(old, h *config.Host) (keys []string) {
 	return keys
 }
 
-// carryOut brings the engine to what was planned.
+// carryOut carries out a plan on the engine.
 func (d *Daemon) carryOut(p *plan, step control.Stepper) error {
 	for _, m := range p.gone {
 		at, err := find(context.Background(), m.old, time.Time{})
 		if err != nil {
-			at = control.Interface{Queues: 1} // it is gone: the engine waits for it
+			at = control.Interface{Queues: 1} // it is missing: the engine waits for it
 		}
 		err = step(
 			func() error { return d.remove(m.old.Name) },

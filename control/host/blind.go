@@ -8,8 +8,9 @@ import (
 	"gswitch/hostnic"
 )
 
-// blind warns of congestion control that needs telemetry where no switch on the
-// way writes any: it sends at the rate of the link then. "" if all is well.
+// blind warns about congestion control that needs telemetry when no switch on the path
+// writes any: it then sends at the rate of the link. It returns "" if there is no
+// problem.
 func blind(congestion string, n *hostnic.Counts) string {
 	in, known := cc.Lookup(congestion)
 	if n.Blind == 0 || !known || in.Needs&feature.Telemetry == 0 {

@@ -13,18 +13,18 @@ import (
 	"gswitch/frame"
 )
 
-// What is measured of a worker's timing.
+// Parameters of the measurements of a worker's timing.
 const (
 	clockReads    = 10_000
 	defaultProbes = 200
 	maxProbes     = 2000
 	startProbes   = 20
-	// Between two probes, so that an adaptive worker has gone to sleep. It
-	// varies, or probes would keep step with whatever else is periodic.
+	// The pause between two probes, in which an adaptive worker goes to sleep. It varies,
+	// so that probes do not synchronise with other periodic activity.
 	probeGap = 500 * time.Microsecond
 )
 
-// clockRead measures what reading the clock takes, in nanoseconds.
+// clockRead measures the time to read the clock, in nanoseconds.
 func clockRead(e *dataplane.Engine) float64 {
 	from := time.Now()
 	for range clockReads {
@@ -33,9 +33,9 @@ func clockRead(e *dataplane.Engine) float64 {
 	return float64(time.Since(from)) / clockReads
 }
 
-// wakeUps measures how long it takes from the wake-up call of a worker to the
-// loop that sees it: the doorbell, the scheduler of the machine, and whatever the
-// worker is just doing. A frame that arrives at an idle worker waits as long.
+// wakeUps measures the time from the wake-up call of a worker to the loop that notices
+// it: the eventfd, the machine's scheduler, and whatever the worker is doing. A frame
+// that arrives at an idle worker waits as long.
 func wakeUps(ctx context.Context, e *dataplane.Engine, w *dataplane.Worker, probes int) ([]frame.Time, error) {
 	spans := make([]frame.Time, 0, probes)
 	for range probes {
@@ -71,13 +71,13 @@ func (s *server) Punctuality(ctx context.Context, r *api.PunctualityRequest) (*a
 	return &api.PunctualityReport{ClockRead: clockRead(u.engine), Wake: percentiles(spans), Poll: poll.String()}, nil
 }
 
-// logPunctuality logs at the start what the machine does to the timing of the
-// workers: the cheap part of a calibration.
+// logPunctuality logs at start-up how the machine affects the timing of the workers: the
+// cheap part of a calibration.
 func (d *Daemon) logPunctuality(ctx context.Context) {
 	for i := range d.engine.Workers() {
 		spans, err := wakeUps(ctx, d.engine, d.engine.Worker(i), startProbes)
 		if err != nil {
-			return // it ends
+			return // the daemon is ending
 		}
 		slices.Sort(spans)
 		d.log.Info("punctuality", "worker", i, "wake_p50", spans[len(spans)/2].Duration(), "wake_max", spans[len(spans)-1].Duration(),

@@ -19,7 +19,7 @@ import (
 	"gswitch/wire"
 )
 
-// transparentUsage shows people how to call the API.
+// transparentUsage explains how to call the API.
 const transparentUsage = `ghost: GET /metrics are the metrics of Prometheus. The API takes POST with JSON (or Connect, or gRPC):
   curl --unix-socket /run/ghost/NAME.sock -H 'Content-Type: application/json' -d '{}' http://ghost/gswitch.v1.Transparent/ListChannels`
 
@@ -124,8 +124,8 @@ func (s *transparentServer) ListChannels(_ context.Context, r *api.ListChannelsR
 
 var protocolNames = map[uint8]string{wire.ProtoTCP: "tcp", wire.ProtoUDP: "udp", wire.ProtoICMP: "icmp", wire.ProtoICMPv6: "icmpv6"}
 
-// channelOf is called by the worker that steps the bump: congestion control
-// shows its internals.
+// channelOf describes a channel. The worker that steps the bump calls it, because it
+// reads the state of congestion control.
 func channelOf(host string, c *bump.Channel) *api.Channel {
 	q := &c.QP
 	out := &api.Channel{Host: host, Local: c.Local.String(), Remote: c.Remote.String(), LocalPort: uint32(c.LocalPort), RemotePort: uint32(c.RemotePort),

@@ -23,13 +23,13 @@ type Options struct {
 	Wait    time.Duration // how long to wait for interfaces at the start
 	Logger  *slog.Logger  // nil is slog.Default()
 
-	// Record is the directory to which every host is recorded from its start, ""
-	// for none, and Recorder says how.
+	// Record is the directory in which every host is recorded from its start, "" for
+	// none. Recorder configures the recordings.
 	Record   string
 	Recorder control.Recorder
 
-	// Override says what the command line has in place of what a document
-	// says, for as long as the daemon runs; nil: nothing.
+	// Override applies the settings of the command line to a document. They stay in force
+	// as long as the daemon runs. nil: none.
 	Override func(*config.Hosts)
 }
 
@@ -43,24 +43,23 @@ type Daemon struct {
 
 	clients control.Clients
 
-	// mu guards what follows: one change at a time, and no reading while a
-	// change is half done.
+	// mu guards the fields below: one change at a time, and no reader sees half a change.
 	mu     sync.RWMutex
 	doc    *config.Hosts // in force
 	source string
 	files  map[string]config.Use // paths that its own file has named
 	units  []*unit               // in the order of doc
 	state  metrics.ConfigState
-	// exporting is nil where reports go nowhere.
+	// exporting is nil if reports are not exported.
 	exporting *control.Reporting
 
 	memory sync.Mutex // guards held
-	held   uint64     // bytes of transfers
-	unheld uint64     // transfers that were refused for want of room
+	held   uint64     // bytes held by transfers
+	unheld uint64     // transfers that were refused for lack of memory
 }
 
-// New makes a daemon with its ports open. Nothing moves before Start. The end
-// of ctx ends waiting for interfaces.
+// New makes a daemon with its ports open. Nothing is sent before Start. If ctx ends, New
+// stops waiting for interfaces.
 func New(ctx context.Context, c *config.Hosts, opts Options) (*Daemon, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
@@ -99,7 +98,7 @@ func New(ctx context.Context, c *config.Hosts, opts Options) (*Daemon, error) {
 	return d, nil
 }
 
-// overridden returns the document with what the command line says.
+// overridden returns the document with the settings of the command line.
 func (d *Daemon) overridden(c *config.Hosts) *config.Hosts {
 	c = c.Clone()
 	if d.opts.Override != nil {
@@ -108,8 +107,8 @@ func (d *Daemon) overridden(c *config.Hosts) *config.Hosts {
 	return c
 }
 
-// Frames of the packet memory: the rings of a queue, and what may be under way
-// on the emulated cable of a host.
+// Frames of the packet memory: those in the rings of a queue, and those on the emulated
+// cable of a host.
 const (
 	framesAQueue = 2 * 2048
 	framesUnder  = 8192
@@ -124,8 +123,8 @@ func chunksFor(places map[string]control.Interface) int {
 	return chunks
 }
 
-// find looks at the interface of a host, and waits for one that is not there
-// until the deadline or the end of ctx.
+// find returns the interface of a host, and waits for it until the deadline or the end of
+// ctx.
 func find(ctx context.Context, h *config.Host, deadline time.Time) (control.Interface, error) {
 	at, err := control.AwaitInterface(ctx, h.Interface, h.NetNS, deadline)
 	if err != nil {
@@ -147,7 +146,7 @@ func findAll(ctx context.Context, c *config.Hosts, wait time.Duration) (map[stri
 	return places, nil
 }
 
-// Start lets the workers run.
+// Start starts the workers.
 func (d *Daemon) Start() error {
 	if err := d.engine.Start(); err != nil {
 		return err
@@ -174,7 +173,7 @@ func (d *Daemon) Stop() error {
 	return errors.Join(append(errs, d.engine.Stop())...)
 }
 
-// Serve answers on the listeners until ctx ends. Transfers are aborted then.
+// Serve answers on the listeners until ctx ends, and then aborts the transfers.
 func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
 	if d.log.Enabled(ctx, slog.LevelInfo) {
 		go d.logPunctuality(ctx)
@@ -208,14 +207,14 @@ func (d *Daemon) snapshot() *metrics.Snapshot {
 	return metrics.Take(src)
 }
 
-// host returns the host of a name, the only one if name is empty.
+// host returns the host with a name, or the only one if name is empty.
 func (d *Daemon) host(name string) (*unit, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return chosen(d.units, name)
 }
 
-// hosts returns the host of a name, all if name is empty.
+// hosts returns the host with a name, or all if name is empty.
 func (d *Daemon) hosts(name string) ([]*unit, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

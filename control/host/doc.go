@@ -1,5 +1,4 @@
-// Package host is the daemon of a host: it brings a configuration to life,
-// serves the API of package control/api (service Host) and /metrics, and runs
-// transfers for its callers. The machinery of listeners, privileges and errors
-// is that of package control.
+// Package host is the daemon of hosts: it puts a configuration into effect, serves the
+// API of package control/api (service Host) and /metrics, and runs transfers for its
+// callers. It shares listeners, privileges and errors with package control.
 package host

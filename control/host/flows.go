@@ -38,7 +38,7 @@ func (s *server) ListFlows(_ context.Context, r *api.ListFlowsRequest) (*api.Flo
 	return out, nil
 }
 
-// operation is what a transfer was asked for as.
+// operation returns the operation that a transfer was requested as.
 func operation(t *agent.Transfer) string {
 	switch {
 	case t.Service == agent.Probe:
@@ -51,8 +51,8 @@ func operation(t *agent.Transfer) string {
 	return "write"
 }
 
-// transferFlow describes a transfer of this host: what it sends, or of Read
-// what it gets.
+// transferFlow describes a transfer of this host: what it sends or, for Read, what it
+// receives.
 func transferFlow(now frame.Time, h *config.Host, n *hostnic.NIC, t *agent.Transfer) *api.Flow {
 	f := &api.Flow{Host: h.Name, Direction: "tx", Source: h.Address.Addr().String(), Destination: t.To.String(), QueuePair: t.Local, Remote: t.Remote,
 		Operation: operation(t), State: t.State.String(), Size: t.Size, Messages: uint64(len(t.Samples)), Count: uint64(t.Count), Total: uint64(t.Count) * t.Size,
@@ -70,8 +70,7 @@ func transferFlow(now frame.Time, h *config.Host, n *hostnic.NIC, t *agent.Trans
 		}
 	}
 	if f.Operation == "read" {
-		// The data comes from the other end, whose ports and pace are not known
-		// here.
+		// The other end sends the data; its ports and pace are not known here.
 		f.Direction, f.Source, f.Destination = "rx", f.Destination, f.Source
 		f.SourcePort, f.Rate, f.Window, f.InFlight = 0, 0, 0, 0
 	}
@@ -105,8 +104,8 @@ func goodput(bytes uint64, span frame.Time) float64 {
 	return 8 * float64(bytes) / span.Seconds()
 }
 
-// bottleneck returns the hop whose queue takes longest, -1 if there is none.
-// Where rates are not known all count as equal.
+// bottleneck returns the hop with the longest queueing delay, -1 if there is none. If
+// rates are unknown, they count as equal.
 func bottleneck(p *inband.Path) int {
 	worst, most := -1, -1.0
 	for i := range p.N {

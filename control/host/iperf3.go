@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// The server's side of iperf3's protocol over TCP, one test at a time: a connection of
-// control, on which one byte is a state and JSON has its length before it, and connections
-// of data, which say by a cookie to which test they belong.
+// The server side of iperf3's protocol over TCP, one test at a time. On the control
+// connection a single byte is a state, and JSON is preceded by its length. Data
+// connections send a cookie that says to which test they belong.
 
 // States of a test, as iperf3 numbers them (iperf_api.h).
 const (
@@ -33,22 +33,22 @@ const (
 
 const (
 	cookieLen = 37
-	// mostJSON and mostParallel bound what a client may ask for.
+	// mostJSON and mostParallel bound the requests of a client.
 	mostJSON     = 1 << 20
 	mostParallel = 32
-	// counted is how many bytes are written at once, and counted then.
+	// counted is the number of bytes that are written, and then counted, at once.
 	counted = 16 << 10
-	// stepTimeout is for how long a client may say nothing between the steps of a test, and
-	// longestTest how long it may take.
+	// stepTimeout is how long a client may be silent between the steps of a test, and
+	// longestTest how long the test may take.
 	stepTimeout = 30 * time.Second
 	longestTest = 24 * time.Hour
 )
 
-// iperf is a server of iperf3.
+// iperf is an iperf3 server.
 type iperf struct {
 	timeout time.Duration
 	mu      sync.Mutex
-	test    *iperfTest // under way; nil: none
+	test    *iperfTest // in progress; nil: none
 }
 
 // iperfTest is a test.
@@ -57,11 +57,11 @@ type iperfTest struct {
 	cookie  [cookieLen]byte
 	control net.Conn
 	params  iperfAsked
-	came    chan net.Conn // connections of data
+	came    chan net.Conn // data connections
 	done    chan struct{} // closed at the end
 }
 
-// iperfAsked is what a client asks for, of what matters here.
+// iperfAsked holds the relevant part of a client's request.
 type iperfAsked struct {
 	UDP           bool `json:"udp"`
 	SCTP          bool `json:"sctp"`
@@ -71,7 +71,7 @@ type iperfAsked struct {
 	Len           int  `json:"len"`
 }
 
-// iperfSummary is the results that a server sends.
+// iperfSummary holds the results that a server sends.
 type iperfSummary struct {
 	Total       float64       `json:"cpu_util_total"`
 	User        float64       `json:"cpu_util_user"`
@@ -91,7 +91,7 @@ type iperfStream struct {
 	End         float64 `json:"end_time"`
 }
 
-// serve takes a connection, of control or of data.
+// serve handles a connection, either control or data.
 func (s *iperf) serve(c net.Conn) {
 	var cookie [cookieLen]byte
 	_ = c.SetDeadline(time.Now().Add(s.timeout)) // it never fails
@@ -120,12 +120,12 @@ func (s *iperf) serve(c net.Conn) {
 		case <-time.After(s.timeout):
 		}
 	default:
-		_, _ = c.Write([]byte{iperfDenied}) // another test runs
+		_, _ = c.Write([]byte{iperfDenied}) // another test is running
 	}
 	c.Close()
 }
 
-// run carries out a test. What fails ends it: the client says why.
+// run carries out a test. An error ends it: the client reports why.
 func (t *iperfTest) run() {
 	defer close(t.done)
 	if t.say(iperfParams) != nil || t.read(&t.params) != nil {
@@ -184,12 +184,12 @@ func (t *iperfTest) move(data []net.Conn) (*iperfSummary, error) {
 	return results, nil
 }
 
-// stream moves the data of a connection until it is closed.
+// stream moves the data of one connection until it is closed.
 func (t *iperfTest) stream(c net.Conn, count *atomic.Uint64) {
 	b := make([]byte, min(t.params.Len, piece))
 	move := c.Read
 	if t.params.Reverse {
-		move, b = c.Write, b[:min(len(b), counted)] // what of a piece has left is not known
+		move, b = c.Write, b[:min(len(b), counted)] // it is unknown how much of a partial write has been sent
 	}
 	for {
 		n, err := move(b)
@@ -208,7 +208,7 @@ func (t *iperfTest) stream(c net.Conn, count *atomic.Uint64) {
 // finish exchanges results.
 func (t *iperfTest) finish(results *iperfSummary) {
 	_ = t.control.SetDeadline(time.Now().Add(t.timeout))
-	var theirs json.RawMessage // of which nothing is needed here
+	var theirs json.RawMessage // not used here
 	if t.say(iperfResults) != nil || t.read(&theirs) != nil {
 		return
 	}
@@ -217,7 +217,7 @@ func (t *iperfTest) finish(results *iperfSummary) {
 		return
 	}
 	if t.say(iperfDisplay) == nil {
-		_ = t.expect(iperfDone) // the client ends it as well by closing
+		_ = t.expect(iperfDone) // closing is also a way in which the client ends it
 	}
 }
 
@@ -237,7 +237,7 @@ func (t *iperfTest) expect(state byte) error {
 	return nil
 }
 
-// read reads JSON with its length.
+// read reads JSON preceded by its length.
 func (t *iperfTest) read(v any) error {
 	var head [4]byte
 	if _, err := io.ReadFull(t.control, head[:]); err != nil {

@@ -16,14 +16,14 @@ import (
 	"gswitch/units"
 )
 
-// measured is T where the configuration leaves it to be measured: slightly above
-// the largest median round trip to the first peers that are sent to.
+// measured is T if the configuration asks for it to be measured: slightly above the
+// largest median round trip to the first peers of transfers.
 type measured struct {
 	auto atomic.Bool
 
 	mu    sync.Mutex // one measurement at a time; guards peers
 	peers []netip.Addr
-	t     atomic.Int64 // 0: not measured yet
+	t     atomic.Int64 // 0: not yet measured
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 	aboveRTT = 1.05
 )
 
-// in returns the configuration with what was measured, where it asks for it.
+// in returns the configuration with the measured value, if it asks for it.
 func (m *measured) in(h *config.Host) *config.Host {
 	t := m.t.Load()
 	if h.BaseRTT != config.AutoRTT || t == 0 {
@@ -42,13 +42,13 @@ func (m *measured) in(h *config.Host) *config.Host {
 	}
 	with := *h
 	with.BaseRTT = config.BaseRTT(t)
-	with.Timeout = max(with.Timeout, units.Duration(20*t)) // as where T is said
+	with.Timeout = max(with.Timeout, units.Duration(20*t)) // as if T were configured
 	return &with
 }
 
-// learn measures the round trip to the peer of a request, if T is to be
-// measured and this is one of the first peers. Queue pairs that are opened from
-// then on use it. What fails is left to the transfer to report.
+// learn measures the round trip to the peer of a request, if T is to be measured and this
+// is one of the first peers. Queue pairs opened after that use it. Errors are left for
+// the transfer to report.
 func (d *Daemon) learn(ctx context.Context, u *unit, r *api.TransferRequest) {
 	m := &u.measured
 	to, err := netip.ParseAddr(r.To)
@@ -70,16 +70,16 @@ func (d *Daemon) learn(ctx context.Context, u *unit, r *api.TransferRequest) {
 	if int64(t) <= m.t.Load() || t > frame.Second {
 		return
 	}
-	d.mu.Lock() // no reload meanwhile
+	d.mu.Lock() // no reload in the meantime
 	defer d.mu.Unlock()
 	m.t.Store(int64(t))
 	h := *u.conf.Load()
 	h.BaseRTT = config.AutoRTT
-	// The worker has ended where this fails.
+	// It fails only if the worker has ended.
 	_ = u.configure(&h)
 }
 
-// probe takes round trips of full frames.
+// probe measures round trips of full frames.
 func (u *unit) probe(ctx context.Context, to netip.Addr) (rtts []frame.Time) {
 	h := u.conf.Load()
 	none, err := cc.Factory("none", nil)

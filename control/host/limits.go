@@ -13,8 +13,8 @@ import (
 	"gswitch/tcp/endpoint"
 )
 
-// ListLimits says what is bounded, how much of it is in use, and how often
-// something was refused.
+// ListLimits returns the limits, how much of each is in use, and how often something was
+// refused.
 func (s *server) ListLimits(_ context.Context, r *api.ListHostsRequest) (*api.Limits, error) {
 	d := s.d
 	units, err := d.hosts(r.Host)
@@ -43,7 +43,7 @@ func (s *server) ListLimits(_ context.Context, r *api.ListHostsRequest) (*api.Li
 	return out, nil
 }
 
-// limits are those of a host. It runs on its worker.
+// limits returns the limits of a host. It runs on the host's worker.
 func (u *unit) limits() []*api.Limit {
 	n := u.agent.NIC()
 	sessions, _ := u.agent.Counts()
@@ -66,7 +66,7 @@ func (u *unit) limits() []*api.Limit {
 	return v
 }
 
-// ListLimits does the same for bumps.
+// ListLimits returns the limits of the transparent mode.
 func (s *transparentServer) ListLimits(_ context.Context, r *api.ListBumpsRequest) (*api.Limits, error) {
 	which, err := s.chosen(r.Host)
 	if err != nil {
@@ -82,7 +82,8 @@ func (s *transparentServer) ListLimits(_ context.Context, r *api.ListBumpsReques
 	return out, nil
 }
 
-// bumpLimits are those of a bump with so many channels for tuples, and again for hosts.
+// bumpLimits returns the limits of a bump with up to that many channels for 5-tuples, and
+// the same number for hosts.
 func bumpLimits(channels uint64, b *metrics.Bump) []*api.Limit {
 	var waiting, tuples, hosts uint64
 	for i := range b.Channels {

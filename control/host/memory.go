@@ -7,18 +7,17 @@ import (
 	inband "gswitch/int"
 )
 
-// maxHeld bounds what the transfers that are under way keep in memory
-// together, in bytes: four of the longest messages.
+// maxHeld bounds the total memory of running transfers, in bytes: four of the longest
+// messages.
 const maxHeld = 4 * maxSize
 
-// Bytes that are kept of each message: an agent.Sample, and with pings the
-// path (inband.Path).
+// Bytes kept per message: an agent.Sample and, with pings, the path (inband.Path).
 const (
 	sampleBytes = 24
 	pathBytes   = 48 * inband.MaxHops
 )
 
-// need returns what a transfer keeps in memory, in bytes.
+// need returns the memory of a transfer in bytes.
 func need(t *agent.Transfer) uint64 {
 	each := uint64(sampleBytes)
 	if t.Trace {
@@ -27,8 +26,8 @@ func need(t *agent.Transfer) uint64 {
 	return t.Size + uint64(t.Count)*each
 }
 
-// allocate gives a transfer its memory, here and not on the worker. release is
-// to be called when it is over.
+// allocate allocates the memory of a transfer, off the worker. Call release when the
+// transfer has ended.
 func (d *Daemon) allocate(t *agent.Transfer) (release func(), err error) {
 	n := need(t)
 	if err := d.reserve(n); err != nil {

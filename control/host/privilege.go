@@ -6,8 +6,8 @@ import (
 	"gswitch/control/privilege"
 )
 
-// Need is what the daemon does once it runs: of its configuration, and of the
-// files that it reads again and writes.
+// Need returns the privileges that the daemon needs while it runs: for its configuration,
+// for the files that it reads again and for those that it writes.
 func (d *Daemon) Need() privilege.Need {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -21,7 +21,7 @@ func (d *Daemon) Need() privilege.Need {
 	return n
 }
 
-// Need is what the daemon does once it runs.
+// Need returns the privileges that the daemon needs while it runs.
 func (t *Transparent) Need() privilege.Need {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -32,8 +32,8 @@ func (t *Transparent) Need() privilege.Need {
 	return n
 }
 
-// daemonNeed is what every daemon of hosts needs. source is where its configuration
-// came from: a file, or "flags".
+// daemonNeed returns the privileges that every daemon of hosts needs. source says where
+// its configuration came from: a file, or "flags".
 func daemonNeed(source, socket string) privilege.Need {
 	n := privilege.Need{Interfaces: true, Dirs: []string{filepath.Dir(socket)}}
 	if source != "flags" {

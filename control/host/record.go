@@ -19,11 +19,10 @@ import (
 	"gswitch/wire"
 )
 
-// recordKind is what headers of records of hosts say.
+// recordKind is the kind in the headers of hosts' records.
 const recordKind = "host"
 
-// record puts a recorder around a host that has not been stepped yet, which was made
-// with a seed.
+// record starts recording a host that has not been stepped yet and was made with a seed.
 func (d *Daemon) record(u *unit, seed uint64) (err error) {
 	if streamsOf(u.conf.Load()) != nil && d.opts.Recorder.Last > 0 {
 		return control.Refused(errors.New("the last of a host with the section tcp cannot be kept, since there are no images of its connections: record it in full, without --record-last"))
@@ -52,8 +51,8 @@ func (d *Daemon) record(u *unit, seed uint64) (err error) {
 	return err
 }
 
-// SaveRecording writes out what was recorded up to now: to the files of the records, or
-// what is kept to files of its own. The records go on.
+// SaveRecording writes out what has been recorded so far: to the files of the records or,
+// for recordings kept in memory, to new files. Recording continues.
 func (d *Daemon) SaveRecording(why string) error {
 	d.mu.RLock()
 	var all []*control.Record
@@ -73,7 +72,7 @@ func (d *Daemon) SaveRecording(why string) error {
 	return errors.Join(errs...)
 }
 
-// Recordings lists the records of this daemon that are on.
+// Recordings lists the active records of this daemon.
 func (d *Daemon) Recordings() (list []control.Recording) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -85,7 +84,7 @@ func (d *Daemon) Recordings() (list []control.Recording) {
 	return list
 }
 
-// endRecording ends the record of a host, and keeps it.
+// endRecording ends the record of a host and keeps it.
 func (u *unit) endRecording() (err error) {
 	if u.recording != nil {
 		err = u.recording.End()
@@ -94,7 +93,7 @@ func (u *unit) endRecording() (err error) {
 	return err
 }
 
-// Replayed is the host of a record, which a replay.Player steps.
+// Replayed is the host of a record. A replay.Player steps it.
 type Replayed struct {
 	*agent.Agent
 
@@ -104,10 +103,10 @@ type Replayed struct {
 	epoch int64
 	ports []replay.Port
 	conf  *config.Host // in force
-	fixed bool         // that of Fix is, and others are not adopted
+	fixed bool         // the configuration of Fix is in force; others are ignored
 }
 
-// Rebuild makes the host of a record anew. It is a replay.Build.
+// Rebuild rebuilds the host of a record. It is a replay.Build.
 func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
 	if h.Kind != recordKind {
 		return nil, fmt.Errorf("the record is of a %s, not of a host", h.Kind)
@@ -129,7 +128,7 @@ func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
 // RestoreImage implements replay.Resumer.
 func (r *Replayed) RestoreImage(b []byte) error { return r.Agent.RestoreImage(b, r.pool) }
 
-// alone reads what document writes.
+// alone decodes what document writes.
 func alone(text []byte) (*config.Host, error) {
 	c, err := config.ParseHosts("document of the record", text)
 	if err != nil {
@@ -141,7 +140,7 @@ func alone(text []byte) (*config.Host, error) {
 	return &c.Hosts[0], nil
 }
 
-// Do implements replay.Machine. What was refused is refused again.
+// Do implements replay.Machine. A command that was refused is refused again.
 func (r *Replayed) Do(now frame.Time, command []byte) error {
 	c, err := agent.DecodeChange(command)
 	if err != nil {
@@ -170,15 +169,15 @@ func (r *Replayed) Do(now frame.Time, command []byte) error {
 	return nil
 }
 
-// Fix gives the host the configuration of another document from the beginning, and lets no
-// other replace it.
+// Fix sets the host's configuration from another document for the whole replay: no other
+// one replaces it.
 func (r *Replayed) Fix(doc *config.Hosts) error {
 	found := doc.Find(r.name)
 	if found == nil {
 		return fmt.Errorf("the document has no host %s", r.name)
 	}
 	at := *found
-	conf := &at // where it runs is no part of it
+	conf := &at // without the settings of where it runs
 	conf.Interface, conf.NetNS, conf.MAC, conf.Worker = r.conf.Interface, r.conf.NetNS, r.conf.MAC, r.conf.Worker
 	if keys := rebuilt(r.conf, conf); len(keys) > 0 {
 		return fmt.Errorf("host %s: %s cannot be changed in a host that is replayed", r.name, strings.Join(keys, ", "))
@@ -190,7 +189,7 @@ func (r *Replayed) Fix(doc *config.Hosts) error {
 	return nil
 }
 
-// Rated returns the ports with a rate of their own: hosts pace what they send.
+// Rated returns the ports with a rate of their own, since hosts pace what they send.
 func (r *Replayed) Rated() (ports []uint16) {
 	for _, p := range r.ports {
 		ports = append(ports, uint16(p.Number))
@@ -198,10 +197,10 @@ func (r *Replayed) Rated() (ports []uint16) {
 	return ports
 }
 
-// Rate is that of the host's link, in bit/s.
+// Rate returns the rate of the host's link in bit/s.
 func (r *Replayed) Rate() float64 { return float64(r.conf.Rate) }
 
-// CommandName says what a command of a record is, in the words of the program.
+// CommandName returns the name of a command of a record, as the program uses it.
 func CommandName(b []byte) string {
 	c, err := agent.DecodeChange(b)
 	switch c := c.(type) {
@@ -232,8 +231,8 @@ func (r *Replayed) Ports() map[uint16]string {
 	return names
 }
 
-// Handler serves the API of a daemon that runs the host of a record, as it was at an
-// instant of the record. The player must not go on meanwhile.
+// Handler serves the API of a daemon with the host of a record, as it was at an instant
+// of the record. The player must not continue meanwhile.
 func (r *Replayed) Handler(h *replay.Header, at frame.Time) (http.Handler, error) {
 	engine, err := dataplane.New(dataplane.Config{Chunks: 1, ChunkSize: 2048, Held: true, At: at})
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"gswitch/telemetry/export"
 )
 
-// reexport brings the exporter in line with the document. The daemon is locked.
+// reexport updates the exporter to match the document. The caller holds mu.
 func (d *Daemon) reexport() {
 	d.exporting = control.Report(d.exporting, d.log, d.doc.Export, d.hello, d.takeReports)
 }
 
-// hello is what a collector receives of the daemon: hosts have the numbers of their places
-// in the document, from 1.
+// hello returns the daemon's introduction to a collector. Hosts are numbered by their
+// position in the document, from 1.
 func (d *Daemon) hello() telemetry.Hello {
 	h := telemetry.Hello{Version: telemetry.HelloVersion, Name: cmp.Or(d.doc.Export.Name, d.doc.Hosts[0].Name), Boot: uint64(d.engine.Epoch().UnixNano())}
 	for i := range d.doc.Hosts {
@@ -27,8 +27,8 @@ func (d *Daemon) hello() telemetry.Hello {
 	return h
 }
 
-// takeReports gives the exporter the reports of all hosts. Of one that is recorded its
-// worker takes them, so that they belong into the record.
+// takeReports passes the reports of all hosts to the exporter. If a host is recorded its
+// worker takes them, as part of the record.
 func (d *Daemon) takeReports(x *export.Exporter) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -38,7 +38,7 @@ func (d *Daemon) takeReports(x *export.Exporter) {
 			x.Add(telemetry.Report{Kind: feature, Node: uint16(i + 1), Body: body})
 		}
 		if u.recording != nil {
-			_ = u.command(agent.TakeReports{Taken: add}) // refused only while the engine ends
+			_ = u.command(agent.TakeReports{Taken: add}) // fails only while the engine is ending
 			continue
 		}
 		for _, s := range u.sources() {
@@ -50,20 +50,20 @@ func (d *Daemon) takeReports(x *export.Exporter) {
 	}
 }
 
-// reporter is what makes reports in a host.
+// reporter makes reports in a host.
 type reporter struct {
 	telemetry.Source
 	feature string
 }
 
-// sources returns what makes reports, asked anew once a second: a configuration may have
-// brought others.
+// sources returns the reporters of a host. It reads them again once a second, since a new
+// configuration may have added some.
 func (u *unit) sources() []reporter {
 	if time.Since(u.sourcesAt) < time.Second {
 		return u.reporters
 	}
 	u.sourcesAt, u.reporters = time.Now(), nil
-	_ = u.worker.Do(func(frame.Time) { // refused only while the engine ends
+	_ = u.worker.Do(func(frame.Time) { // fails only while the engine is ending
 		for _, f := range hostnic.Features() {
 			if s, ok := u.agent.NIC().Feature(f.Name).(telemetry.Source); ok {
 				u.reporters = append(u.reporters, reporter{s, f.Name})

@@ -21,7 +21,7 @@ import (
 	"gswitch/section"
 )
 
-// usage shows people how to call the API.
+// usage explains how to call the API.
 const usage = `ghost: GET /metrics are the metrics of Prometheus, /healthz says that the daemon answers, /readyz that its ports are open. The API takes POST with JSON (or Connect, or gRPC):
   curl --unix-socket /run/ghost/NAME.sock -H 'Content-Type: application/json' -d '{}' http://ghost/gswitch.v1.Host/GetHost
 and over TCP only where control.api opens it (Authorization: Bearer, or a client's certificate).`
@@ -119,7 +119,7 @@ func (s *server) Watch(ctx context.Context, r *api.WatchHostsRequest, out *conne
 	})
 }
 
-// port describes the port of a host as those of switches are.
+// port describes the port of a host as ports of switches are described.
 func port(h *metrics.Host) *api.Port {
 	m := control.LinkOf(h.Links)
 	m.Switch, m.Enabled = h.Name, true
@@ -185,14 +185,14 @@ func (s *server) Serve(ctx context.Context, r *api.ServeRequest, out *connect.Se
 	}
 	tick := time.NewTicker(max(interval, minInterval))
 	defer tick.Stop()
-	reported, known := map[uint64]bool{}, map[uint64]bool{} // whether the end of a session was reported
+	reported, known := map[uint64]bool{}, map[uint64]bool{} // whether the end of a session has been reported
 	for {
 		var list []agent.Session
 		if err := u.worker.Do(func(frame.Time) { list = u.agent.Sessions(list) }); err != nil {
 			return connect.NewError(connect.CodeUnavailable, err)
 		}
 		m := &api.Sessions{}
-		clear(known) // of those that are kept
+		clear(known) // the sessions that still exist
 		for i := range list {
 			t := &list[i]
 			if t.Service == agent.Probe {

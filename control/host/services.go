@@ -18,19 +18,19 @@ import (
 	"gswitch/units"
 )
 
-// services are what others find at the ports of a host (tcp.services).
+// services are the TCP services of a host (tcp.services).
 type services struct {
 	mu   sync.Mutex
 	open map[endpoint.Service]*listener
 }
 
-// streamsOf is the section tcp of a host, nil if it has none.
+// streamsOf returns the section tcp of a host, nil if it has none.
 func streamsOf(h *config.Host) *endpoint.Section {
 	s, _ := h.Features.Get(endpoint.Name).(*endpoint.Section)
 	return s
 }
 
-// serveStreams brings the services of a host in line with its document.
+// serveStreams updates the services of a host to match its document.
 func (u *unit) serveStreams(h *config.Host) (err error) {
 	x := &u.services
 	x.mu.Lock()
@@ -42,7 +42,7 @@ func (u *unit) serveStreams(h *config.Host) (err error) {
 	for s, l := range x.open {
 		if !slices.Contains(want, s) {
 			delete(x.open, s)
-			_ = l.Close() // without the section nobody listens any more
+			_ = l.Close() // without the section there are no listeners
 		}
 	}
 	for _, s := range want {
@@ -63,7 +63,7 @@ func (u *unit) serveStreams(h *config.Host) (err error) {
 	return err
 }
 
-// headTime is for how long a request is waited for, and an idle connection kept.
+// headTime is how long to wait for a request, and how long to keep an idle connection.
 const headTime = 30 * time.Second
 
 // serveOn serves a port until its listener is closed.
@@ -71,7 +71,7 @@ func serveOn(l *listener, kind string, log *slog.Logger) {
 	if kind == "http" {
 		s := http.Server{Handler: http.HandlerFunc(page), ReadHeaderTimeout: headTime, IdleTimeout: headTime, MaxHeaderBytes: 64 << 10,
 			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
-		_ = s.Serve(l) // it ends with the listener
+		_ = s.Serve(l) // returns when the listener closes
 		return
 	}
 	serve := func(c net.Conn) { answer(c, kind) }
@@ -87,7 +87,7 @@ func serveOn(l *listener, kind string, log *slog.Logger) {
 	}
 }
 
-// piece is how many bytes services read and write at once.
+// piece is the number of bytes that services read and write at once.
 const piece = 256 << 10
 
 // answer serves a connection of echo or discard.
@@ -97,11 +97,12 @@ func answer(c net.Conn, kind string) {
 	if kind == "echo" {
 		to = c
 	}
-	// What fails has ended the connection.
+	// An error has ended the connection.
 	_, _ = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{c}, make([]byte, piece))
 }
 
-// page answers a request: so many bytes, or how many came.
+// page answers a request: with the requested number of bytes, or with the number of bytes
+// received.
 func page(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	switch r.Method {

@@ -19,31 +19,31 @@ import (
 	"gswitch/wire"
 )
 
-// Shown is a host that others step, of a run that is replayed.
+// Shown is a host of a replayed run. The caller steps it.
 type Shown struct {
 	Name, Version string
 	NIC           *hostnic.NIC
 	Address       netip.Prefix
 	MAC           wire.MAC
-	Rate          float64    // of its link, bit/s
+	Rate          float64    // of its link, in bit/s
 	BaseRTT       frame.Time // T
 	Payload       int        // of a full packet, bytes
-	Congestion    string     // unless a flow has another
-	Now           frame.Time // the instant at which it is shown
+	Congestion    string     // the default of flows
+	Now           frame.Time // the instant that is shown
 	Flows         []ShownFlow
 }
 
 // ShownFlow is a flow of queue pairs from or to a host.
 type ShownFlow struct {
-	QPN, Remote uint32 // queue pairs here and there
+	QPN, Remote uint32 // queue pairs here and at the other host
 	Sends       bool
 	Peer        netip.Addr
 	Congestion  string
 	Bytes       uint64 // of all its messages so far
 }
 
-// Handler serves what the API of a daemon lists of a host: itself, its flows, queue pairs and
-// connections of TCP. The host must not be stepped meanwhile.
+// Handler serves what a daemon's API lists about a host: the host itself, its flows,
+// queue pairs and TCP connections. The host must not be stepped meanwhile.
 func (h *Shown) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(api.NewHostHandler(&shown{h: h}))
@@ -63,7 +63,7 @@ func (s *shown) status() *api.HostStatus {
 	return out
 }
 
-// known refuses the name of another host.
+// known rejects the name of another host.
 func (s *shown) known(name string) error {
 	if name != "" && name != s.h.Name {
 		return connect.NewError(connect.CodeNotFound, errors.New("this shows "+s.h.Name+" of a run: choose another host with --node"))

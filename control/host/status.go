@@ -12,7 +12,7 @@ import (
 	"gswitch/metrics"
 )
 
-// describe says what is known of one host.
+// describe returns the status of one host.
 func describe(u *unit, snap *metrics.Snapshot, h *metrics.Host) *api.HostStatus {
 	c := u.conf.Load()
 	out := &api.HostStatus{
@@ -41,7 +41,8 @@ func describe(u *unit, snap *metrics.Snapshot, h *metrics.Host) *api.HostStatus 
 	return out
 }
 
-// count writes what a host has counted. classes are those for which it pauses, if it is known.
+// count writes the counters of a host. classes are the classes for which it pauses, if
+// known.
 func count(out *api.HostStatus, h *metrics.Host, classes []int) {
 	n := &h.Counts
 	out.RxFrames, out.RxBytes, out.TxFrames, out.TxBytes, out.Retransmissions, out.Timeouts = n.RxFrames, n.RxBytes, n.TxFrames, n.TxBytes, n.Retransmissions, n.Timeouts

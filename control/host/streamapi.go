@@ -50,10 +50,10 @@ func describeStream(host string, v *stack.StreamView) *api.TCPStream {
 	return m
 }
 
-// carried is a connection that a caller of Stream has.
+// carried is a TCP connection of a caller of Stream.
 type carried struct {
 	*conn
-	ended chan struct{} // closed behind the last write
+	ended chan struct{} // closed after the last write
 	over  bool
 }
 
@@ -131,7 +131,7 @@ func (u *unit) begin(ctx context.Context, r *api.StreamRequest) (*conn, error) {
 	return c.(*conn), nil
 }
 
-// pass sends what arrives until the other end has closed its direction.
+// pass sends the caller what arrives until the other end has closed its direction.
 func (x *carried) pass(out *connect.ServerStream[api.StreamReport]) (received uint64, err error) {
 	b := make([]byte, piece)
 	for {
@@ -151,7 +151,8 @@ func (x *carried) pass(out *connect.ServerStream[api.StreamReport]) (received ui
 	}
 }
 
-// last waits until the caller has written all, and the other end has acknowledged it.
+// last waits until the caller has written everything and the other end has acknowledged
+// it.
 func (x *carried) last(ctx context.Context) error {
 	select {
 	case <-x.ended:

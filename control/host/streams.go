@@ -19,24 +19,24 @@ import (
 	"gswitch/tcp/stack"
 )
 
-// A connection of TCP of a host is a net.Conn here. What a program does to it are commands
-// of the host, and what it waits for is looked at again and again: the host notifies nobody.
+// Here a host's TCP connection is a net.Conn. Its operations are commands to the host.
+// Since the host notifies nobody, waiting means polling.
 
-// How often it is looked at: the first time soon, then less and less.
+// Polling intervals: short at first, then longer.
 const (
 	soonest = 50 * time.Microsecond
 	latest  = 10 * time.Millisecond
-	// dialTime is for how long the other end is waited for.
+	// dialTime is how long to wait for the other end.
 	dialTime = 10 * time.Second
 )
 
-// call has the host carry out a call.
+// call makes the host carry out a call.
 func (u *unit) call(c hostnic.Call) error {
 	change := &agent.CallFeature{Feature: endpoint.Name, Call: c}
 	return errors.Join(u.command(change), change.Refused)
 }
 
-// look reads something of the host's connections.
+// look reads the state of the host's connections.
 func (u *unit) look(f func(e *endpoint.Endpoint)) error {
 	var off error
 	err := u.worker.Do(func(frame.Time) {
@@ -49,10 +49,11 @@ func (u *unit) look(f func(e *endpoint.Endpoint)) error {
 	return errors.Join(err, off)
 }
 
-// patience waits longer and longer between looks.
+// patience waits with increasing intervals between polls.
 type patience struct{ wait time.Duration }
 
-// sleep waits until the next look: it reports false when the time is up or the host is gone.
+// sleep waits until the next poll. It returns an error if the time is up or the host was
+// removed.
 func (p *patience) sleep(u *unit, until time.Time) error {
 	p.wait = min(max(soonest, 2*p.wait), latest)
 	wait := p.wait
@@ -69,7 +70,7 @@ func (p *patience) sleep(u *unit, until time.Time) error {
 	}
 }
 
-// conn is a connection of TCP of a host.
+// conn is a TCP connection of a host.
 type conn struct {
 	u      *unit
 	number uint64
@@ -130,7 +131,7 @@ func (c *conn) view() (v stack.StreamView, err error) {
 	return v, errors.Join(off, err)
 }
 
-// state returns the deadlines, and whether the connection was closed here.
+// state returns the deadlines, and whether the connection was closed locally.
 func (c *conn) state() (read, write time.Time, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +171,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 }
 
-// Write implements net.Conn: it waits until the connection has taken all of b.
+// Write implements net.Conn: it waits until the connection has accepted all of b.
 func (c *conn) Write(b []byte) (done int, err error) {
 	for p := (patience{}); done < len(b); {
 		_, until, closed := c.state()
@@ -200,13 +201,13 @@ func (c *conn) Write(b []byte) (done int, err error) {
 	return done, nil
 }
 
-// CloseWrite ends the direction to the other end.
+// CloseWrite closes the sending direction.
 func (c *conn) CloseWrite() error {
 	call := &endpoint.Close{Number: c.number}
 	return errors.Join(c.u.call(call), call.Refused)
 }
 
-// Close implements net.Conn. What was written is still sent.
+// Close implements net.Conn. Data that was written is still sent.
 func (c *conn) Close() error { return c.leave(false) }
 
 func (c *conn) reset() error { return c.leave(true) }
@@ -250,12 +251,12 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 type listener struct {
 	u    *unit
 	port uint16
-	last uint64 // the connection that was accepted last
+	last uint64 // the last connection accepted
 	stop chan struct{}
 	once sync.Once
 }
 
-// listen lets others connect to a port.
+// listen accepts connections on a port.
 func (u *unit) listen(port uint16) (*listener, error) {
 	l := &listener{u: u, port: port, stop: make(chan struct{})}
 	if err := u.look(func(e *endpoint.Endpoint) { // those of an earlier listener are not ours
@@ -302,7 +303,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener. Connections that were accepted stay.
+// Close implements net.Listener. Accepted connections stay open.
 func (l *listener) Close() (err error) {
 	l.once.Do(func() {
 		close(l.stop)

@@ -22,8 +22,7 @@ import (
 	"gswitch/transport"
 )
 
-// Bounds of what a transfer may ask for: what its messages and what is kept of
-// each take in memory.
+// Limits of a transfer: the memory for its messages and for what is kept of each.
 const (
 	maxSize  = agent.MaxSize
 	maxCount = agent.MaxCount
@@ -33,7 +32,8 @@ const (
 	maxInterval = frame.Time(24 * time.Hour)
 )
 
-// transfer makes what the request asks of a host, or says what is wrong with it.
+// transfer makes the transfer that a request asks for, or returns what is wrong with the
+// request.
 func transfer(h *config.Host, r *api.TransferRequest) (*agent.Transfer, error) {
 	to, err := netip.ParseAddr(r.To)
 	if err != nil {
@@ -84,7 +84,7 @@ func transfer(h *config.Host, r *api.TransferRequest) (*agent.Transfer, error) {
 	}
 	maps.Copy(options, r.CongestionOptions)
 	if t.CC == "none" && r.Rate > 0 && options["window"] == "" {
-		// The rate alone bounds it.
+		// Only the rate limits it.
 		options["window"] = "none"
 	}
 	t.Options = options
@@ -97,7 +97,7 @@ func transfer(h *config.Host, r *api.TransferRequest) (*agent.Transfer, error) {
 	return t, nil
 }
 
-// progress is how often a transfer is looked at.
+// progress is the interval at which a transfer is polled.
 const progress = 10 * time.Millisecond
 
 func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *connect.ServerStream[api.TransferReport]) error {
@@ -124,14 +124,14 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 	if begin.Refused != nil {
 		return connect.NewError(connect.CodeInvalidArgument, begin.Refused)
 	}
-	// A worker that has ended has given it up.
+	// If the worker has ended, it has aborted the transfer.
 	defer func() { _ = u.command(agent.EndTransfer{Number: t.Number}) }()
 	tick := time.NewTicker(progress)
 	defer tick.Stop()
 	sent := 0
 	for first := true; ; first = false {
 		var m *api.TransferReport
-		// What is written stays as it is: it is read without a copy.
+		// What has been written does not change any more, so it is read without a copy.
 		var samples []agent.Sample
 		var paths []inband.Path
 		err := u.worker.Do(func(frame.Time) {
@@ -155,7 +155,7 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 		}
 		sent += len(samples)
 		if m.Done {
-			// Nobody else touches it any more.
+			// Nothing else accesses it any more.
 			m.Result = result(h, t)
 			if t.Err != nil {
 				m.Error = t.Err.Error()
@@ -174,7 +174,7 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 	}
 }
 
-// hops returns what frames saw on their way.
+// hops returns the telemetry that frames collected along their path.
 func hops(h *config.Host, p *inband.Path) (out []*api.Hop) {
 	for i := range p.N {
 		out = append(out, hop(h, &p.Hops[i]))
@@ -182,8 +182,8 @@ func hops(h *config.Host, p *inband.Path) (out []*api.Hop) {
 	return out
 }
 
-// hop describes one hop. Where the format does not carry the rate of a link,
-// and the configuration says that all have one, it is that.
+// hop describes one hop. If the format does not carry the rate of a link, it takes the
+// rate that the configuration states for all links.
 func hop(h *config.Host, at *inband.Hop) *api.Hop {
 	m := &api.Hop{Switch: at.Node, Port: uint32(at.Port), Rate: at.Rate, Queue: at.Q, Timestamp: at.TS}
 	if links := h.Telemetry.Links; m.Rate == 0 && len(links) == 1 {
@@ -195,7 +195,7 @@ func hop(h *config.Host, at *inband.Hop) *api.Hop {
 	return m
 }
 
-// result sums up a transfer that has ended.
+// result summarises a transfer that has ended.
 func result(h *config.Host, t *agent.Transfer) *api.TransferResult {
 	r := &api.TransferResult{Congestion: t.CC, Telemetry: t.INT.String(), Recovery: t.Recovery.String(), Bytes: uint64(len(t.Samples)) * t.Size,
 		Retransmitted: t.Rtx, Timeouts: t.Sent.Timeouts, Marks: t.Watch.CEs,
@@ -238,7 +238,7 @@ func result(h *config.Host, t *agent.Transfer) *api.TransferResult {
 	return r
 }
 
-// percentiles sorts spans.
+// percentiles sorts spans and returns their percentiles.
 func percentiles(spans []frame.Time) *api.Percentiles {
 	slices.Sort(spans)
 	sum := 0.0

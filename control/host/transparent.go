@@ -24,13 +24,13 @@ type TransparentOptions struct {
 	Wait    time.Duration // how long to wait for interfaces at the start
 	Logger  *slog.Logger  // nil is slog.Default()
 
-	// Override, if set, changes each configuration before it is used: what flags
-	// say holds over reloads.
+	// Override, if set, changes each configuration before it is used: settings of flags
+	// stay in force over reloads.
 	Override func(*config.Transparent)
 }
 
-// Transparent runs the bumps of a configuration. Its methods may be called from
-// any goroutine.
+// Transparent is the daemon of the transparent mode: it runs the bumps of a
+// configuration. Any goroutine may call its methods.
 type Transparent struct {
 	opts   TransparentOptions
 	start  time.Time
@@ -40,17 +40,17 @@ type Transparent struct {
 
 	clients control.Clients
 
-	mu    sync.RWMutex // of what a reload changes
+	mu    sync.RWMutex // guards what a reload changes
 	conf  *config.Transparent
 	state metrics.ConfigState
 }
 
-// framesABump are the chunks of a bump besides those of its rings: queues of
-// channels, what waits for the kernel, what is under way on the link.
+// framesABump is the number of chunks per bump besides those of its rings: queues of
+// channels, frames that wait for the kernel, and frames on the link.
 const framesABump = 8192
 
-// NewTransparent makes a daemon with its ports open. Nothing moves before
-// Start. The end of ctx ends waiting for interfaces.
+// NewTransparent makes a daemon with its ports open. Nothing is sent before Start. If ctx
+// ends, it stops waiting for interfaces.
 func NewTransparent(ctx context.Context, c *config.Transparent, opts TransparentOptions) (*Transparent, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
@@ -92,10 +92,10 @@ func NewTransparent(ctx context.Context, c *config.Transparent, opts Transparent
 	return t, nil
 }
 
-// place is what the interfaces of a bump are.
+// place holds the two interfaces of a bump.
 type place struct{ outer, inner control.Interface }
 
-// places finds the interfaces, and waits for those that are not there.
+// places finds the interfaces, and waits for those that do not exist yet.
 func (t *Transparent) places(ctx context.Context) ([]place, error) {
 	deadline := time.Now().Add(t.opts.Wait)
 	out := make([]place, len(t.conf.Bumps))
@@ -119,8 +119,7 @@ func (t *Transparent) open(b *config.Bump, at place) error {
 	if b.MTU > at.outer.MTU {
 		return control.Refused(fmt.Errorf("host %s: mtu %d is above that of %s, %d: lower it, or raise the interface's", b.Name, b.MTU, b.Outer, at.outer.MTU))
 	}
-	// Another seed at each start: peers must not take this process for the one
-	// before.
+	// A new seed at each start: peers must not mistake this process for its predecessor.
 	conf, err := b.Node(at.outer.MTU, rand.Uint64())
 	if err != nil {
 		return control.Refused(fmt.Errorf("host %s: %w", b.Name, err))
@@ -151,7 +150,7 @@ func (t *Transparent) open(b *config.Bump, at place) error {
 	return nil
 }
 
-// Start lets the workers run.
+// Start starts the workers.
 func (t *Transparent) Start() error { return t.engine.Start() }
 
 // Stop ends the workers and closes the ports.
@@ -170,7 +169,7 @@ func (t *Transparent) Snapshot() *metrics.Snapshot {
 	return metrics.TakeBumps(t.engine, t.units, state)
 }
 
-// Generation counts the configurations that were in force, from 1.
+// Generation returns the number of configurations that have been in force, starting at 1.
 func (t *Transparent) Generation() uint64 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -18,9 +18,9 @@ import (
 	"gswitch/section"
 )
 
-// Apply makes next the configuration in force, and returns what changed. Open
-// channels stay with what they were opened with. If anything fails, what was in
-// force stays so. With dry nothing is touched.
+// Apply makes next the configuration in force, and returns what changed. Open channels
+// keep the settings with which they were opened. If anything fails, the previous
+// configuration stays in force. With dry nothing is changed.
 func (t *Transparent) Apply(next *config.Transparent, dry bool) (changes []section.Change, consequences []string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +70,7 @@ func (t *Transparent) Apply(next *config.Transparent, dry bool) (changes []secti
 	return changes, consequences, nil
 }
 
-// ReadFile reads the configuration of a running daemon anew.
+// ReadFile reads the configuration file of a running daemon again.
 func (t *Transparent) ReadFile(path string) ([]section.Change, []string, error) {
 	var next *config.Transparent
 	err := control.Prepare(t.opts.Logger, func() (err error) { next, err = config.LoadTransparent(path); return err })
@@ -85,8 +85,8 @@ func (t *Transparent) ReadFile(path string) ([]section.Change, []string, error) 
 
 func (t *Transparent) refused() { t.state.ReloadSuccess, t.state.ReloadTime = false, time.Now() }
 
-// changed returns the bumps that next gives other settings, and refuses what a
-// running one cannot take.
+// changed returns the indices of the bumps that next changes, and rejects what cannot
+// change while a bump runs.
 func (t *Transparent) changed(next *config.Transparent) ([]int, error) {
 	if len(next.Bumps) != len(t.conf.Bumps) {
 		return nil, restart("hosts cannot come or go")
@@ -128,9 +128,9 @@ func restart(what string) error {
 	return errors.New(what + " while ghost runs: restart it, connections live through that")
 }
 
-// configure gives a bump the settings of b.
+// configure gives bump i the settings of b.
 func (t *Transparent) configure(i int, b *config.Bump) error {
-	conf, err := b.Node(t.mtus[i], 0) // it keeps the seed that it has
+	conf, err := b.Node(t.mtus[i], 0) // the seed does not change
 	if err != nil {
 		return control.Refused(fmt.Errorf("host %s: %w", b.Name, err))
 	}
@@ -145,8 +145,8 @@ func (t *Transparent) configure(i int, b *config.Bump) error {
 	return nil
 }
 
-// bumpDocument is a bump as it stands in a document of its own, on the first
-// worker, with what its interface said of the MTU.
+// bumpDocument returns a document with one bump, on the first worker, with the MTU of its
+// interface.
 func bumpDocument(b *config.Bump, mtu int) []byte {
 	alone, first := *b, 0
 	alone.Worker, alone.MTU = &first, mtu

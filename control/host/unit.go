@@ -17,7 +17,7 @@ import (
 	"gswitch/wire"
 )
 
-// unit is a host at work.
+// unit is a running host.
 type unit struct {
 	name   string
 	engine *dataplane.Engine
@@ -27,29 +27,29 @@ type unit struct {
 	port   *dataplane.Port
 	queues int                         // of its interface
 	conf   atomic.Pointer[config.Host] // in force
-	gone   chan struct{}               // closed when the host is taken down
+	gone   chan struct{}               // closed when the host is removed
 	log    *slog.Logger
 
 	measured measured
 
-	page *control.ClockPage // nil: it has no clock
+	page *control.ClockPage // nil: no clock
 
-	recording *control.Record // nil: it is not recorded
+	recording *control.Record // nil: not recorded
 
-	// What the exporter's goroutine alone uses.
+	// Used only by the exporter's goroutine.
 	reporters []reporter
 	sourcesAt time.Time
 
-	mu     sync.Mutex // guards what follows
-	users  int        // who want others to be served
+	mu     sync.Mutex // guards the fields below
+	users  int        // number of callers that want the region served
 	region *agent.Region
-	// carried are the connections of TCP of callers of the API, by number.
+	// carried are the TCP connections of callers of the API, by number.
 	carried map[uint64]*carried
 
 	services services
 }
 
-// fits refuses a host that its interface cannot carry.
+// fits rejects a host that its interface cannot support.
 func fits(h *config.Host, at control.Interface) error {
 	if len(at.MAC) != len(wire.MAC{}) && h.MAC == nil {
 		return control.Refused(fmt.Errorf("host %s: %s has no Ethernet address: set mac", h.Name, h.Interface))
@@ -63,8 +63,8 @@ func fits(h *config.Host, at control.Interface) error {
 	return nil
 }
 
-// headers returns the most bytes that an IP packet of the host has besides its
-// payload, before switches add to its telemetry.
+// headers returns the most bytes that an IP packet of the host has besides its payload,
+// before switches add to its telemetry.
 func headers(h *config.Host) int {
 	ip := wire.IPv4Len
 	if h.Address.Addr().Is6() {
@@ -77,8 +77,7 @@ func headers(h *config.Host) int {
 	return h.Before() + ip + wire.UDPLen + telemetry + wire.BTHLen + wire.RETHLen + wire.ICRCLen
 }
 
-// open makes a host on its worker, with its port open. What fails is taken
-// back.
+// open makes a host on its worker, with its port open. On failure it undoes all of it.
 func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
 	u := &unit{name: h.Name, engine: d.engine, worker: d.engine.Worker(*h.Worker), gone: make(chan struct{}), log: d.log.With("host", h.Name)}
 	copy(u.mac[:], at.MAC)
@@ -86,8 +85,7 @@ func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
 		u.mac = wire.MAC(*h.MAC)
 	}
 	conf := u.settings(h)
-	// Another seed at each start: peers must not take this process for the one
-	// before.
+	// A new seed at each start: peers must not mistake this process for its predecessor.
 	conf.NIC.Seed, conf.NIC.RandomNumbers = rand.Uint64(), true
 	var err error
 	if u.agent, err = agent.New(conf, u.worker.Pool()); err != nil {
@@ -117,12 +115,12 @@ func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
 	return u, nil
 }
 
-// settings returns what the agent of a host is made from.
+// settings returns the configuration of the host's agent.
 func (u *unit) settings(h *config.Host) *agent.Config {
 	return settings(h, u.mac, u.engine.Epoch().UnixNano())
 }
 
-// settings returns what an agent is made from whose time began at epoch, in nanoseconds
+// settings returns the configuration of an agent whose time 0 is epoch, in nanoseconds
 // since 1970.
 func settings(h *config.Host, mac wire.MAC, epoch int64) *agent.Config {
 	nic := h.NIC(mac, agent.Port)
@@ -132,12 +130,12 @@ func settings(h *config.Host, mac wire.MAC, epoch int64) *agent.Config {
 	}}
 }
 
-// command has the worker change the host, between two steps.
+// command makes the worker change the host, between two steps.
 func (u *unit) command(c agent.Change) error {
 	return u.engine.Command(u.worker.Index(), u.agent, u.agent.Command(c))
 }
 
-// document is a host as it stands in a document of its own, on the first worker.
+// document returns a document with one host, on the first worker.
 func document(h *config.Host) []byte {
 	alone, first := *h, 0
 	alone.Worker = &first
@@ -145,8 +143,8 @@ func document(h *config.Host) []byte {
 	return c.YAML()
 }
 
-// openPort opens the port over all queues of its interface: it sends through
-// the first.
+// openPort opens the port over all queues of its interface. It sends through the first
+// queue.
 func (u *unit) openPort(h *config.Host, queues int) error {
 	spec := h.Spec()
 	for q := range queues {
@@ -160,7 +158,7 @@ func (u *unit) openPort(h *config.Host, queues int) error {
 	return nil
 }
 
-// portName is the engine's name of the port, "" where there is none: of a record.
+// portName returns the engine's name of the port, or "" if there is none, as in a replay.
 func (u *unit) portName() string {
 	if u.port == nil {
 		return ""
@@ -168,11 +166,11 @@ func (u *unit) portName() string {
 	return u.port.Name()
 }
 
-// close takes a host down. Its transfers fail, and their other ends are notified
-// as far as the port still can.
+// close removes a host. Its transfers fail, and their other ends are notified as far as
+// the port still works.
 func (u *unit) close() error {
 	close(u.gone)
-	_ = u.command(agent.Shutdown{}) // a worker that has ended runs none
+	_ = u.command(agent.Shutdown{}) // fails if the worker has ended
 	err := errors.Join(u.endRecording(), u.page.Close())
 	if u.port != nil {
 		err = errors.Join(err, u.engine.RemovePort(u.port))
@@ -180,7 +178,7 @@ func (u *unit) close() error {
 	return errors.Join(err, u.engine.RemoveNode(u.worker.Index(), u.agent))
 }
 
-// reopen closes the port of a host and opens it anew. Queue pairs stay.
+// reopen closes and reopens the port of a host. Its queue pairs stay.
 func (u *unit) reopen(h *config.Host) error {
 	if err := u.engine.RemovePort(u.port); err != nil {
 		return err
@@ -188,8 +186,8 @@ func (u *unit) reopen(h *config.Host) error {
 	return u.openPort(h, u.queues)
 }
 
-// configure brings a host that stays in line with what h says. Queue pairs
-// that are open keep what they were opened with.
+// configure updates a host that stays to the settings of h. Open queue pairs keep the
+// settings with which they were opened.
 func (u *unit) configure(h *config.Host) error {
 	u.measured.auto.Store(h.BaseRTT == config.AutoRTT)
 	h = u.measured.in(h)
@@ -215,7 +213,8 @@ func (u *unit) configure(h *config.Host) error {
 	return errors.Join(err, u.serveStreams(h))
 }
 
-// serve lets others open queue pairs here, until as many calls of unserve.
+// serve allows other hosts to open queue pairs here, until unserve has been called as
+// often.
 func (u *unit) serve() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -235,12 +234,12 @@ func (u *unit) unserve() {
 	if u.users--; u.users > 0 {
 		return
 	}
-	// A worker that has ended serves nobody.
+	// If the worker has ended, it serves nobody.
 	_ = u.command(&agent.ServeRegion{})
 }
 
-// resize serves a region of the size that is configured now. Whoever is
-// connected keeps the one before until the end.
+// resize serves a region with the size that is configured now. Existing connections keep
+// the old one until they end.
 func (u *unit) resize() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -251,8 +250,7 @@ func (u *unit) resize() error {
 	return u.offer()
 }
 
-// offer serves the region, which it makes where there is none. The caller
-// holds mu.
+// offer serves the region, and makes it if there is none. The caller holds mu.
 func (u *unit) offer() error {
 	change := &agent.ServeRegion{Region: u.region, Again: u.region != nil}
 	if u.region == nil {

@@ -1,5 +1,5 @@
-// Package kernel follows the routes that routing daemons give a kernel, for a
-// switch whose ports have twins there.
+// Package kernel tracks the routes that routing daemons install in a kernel, for a switch
+// whose ports have interfaces there ("twins").
 package kernel
 
 import (
@@ -14,8 +14,8 @@ import (
 	"gswitch/vswitch"
 )
 
-// candidate is a route of the kernel. Of those with one prefix the kernel takes
-// that of the least metric.
+// candidate is a route of the kernel. Among routes with the same prefix the kernel uses
+// the one with the least metric.
 type candidate struct {
 	metric int
 	hops   []hop
@@ -25,22 +25,22 @@ type candidate struct {
 
 type hop struct {
 	link   int
-	via    netip.Addr // not valid: none, the destination itself is on the link
+	via    netip.Addr // invalid: no gateway, the destination itself is on the link
 	weight int
 }
 
-// dead reports whether all next hops are dead: the kernel then takes the route of
-// the next metric.
+// dead reports whether all next hops are dead: the kernel then uses the route with the
+// next metric.
 func (c *candidate) dead() bool { return c.refuse == vswitch.Accept && len(c.hops) == 0 }
 
-// Table is what is known of a kernel's main table: the kernel's messages go in, and
-// what a switch must change comes out.
+// Table is a copy of a kernel's main routing table. Set and Delete take the kernel's
+// messages, and Take returns what a switch must change.
 type Table struct {
-	ports     map[int]string // ports of the switch by the index of their twin
+	ports     map[int]string // port names by the index of their twin
 	routes    map[netip.Prefix][]candidate
 	dirty     map[netip.Prefix]bool
 	installed map[netip.Prefix]bool // in the switch
-	all       bool                  // the switch is to remove what was installed
+	all       bool                  // the switch must remove everything that was installed
 }
 
 // NewTable returns an empty table.
@@ -48,8 +48,8 @@ func NewTable() *Table {
 	return &Table{routes: map[netip.Prefix][]candidate{}, dirty: map[netip.Prefix]bool{}, installed: map[netip.Prefix]bool{}, all: true}
 }
 
-// Ports says which interface is the twin of which port. It reports whether that
-// changed; all routes may then lead elsewhere.
+// Ports sets which interface is the twin of which port. It reports whether that has
+// changed, since all routes may then lead elsewhere.
 func (t *Table) Ports(ports map[int]string) bool {
 	same := len(ports) == len(t.ports)
 	for link, name := range ports {
@@ -65,8 +65,7 @@ func (t *Table) Ports(ports map[int]string) bool {
 	return true
 }
 
-// Begin begins a list of all routes. Those that have not been set when End is
-// called are gone.
+// Begin starts a listing of all routes. End removes those that have not been set since.
 func (t *Table) Begin() {
 	for _, cs := range t.routes {
 		for i := range cs {
@@ -75,7 +74,7 @@ func (t *Table) Begin() {
 	}
 }
 
-// End ends the list that Begin began.
+// End ends the listing that Begin started.
 func (t *Table) End() {
 	for prefix, cs := range t.routes {
 		if kept := slices.DeleteFunc(cs, func(c candidate) bool { return !c.seen }); len(kept) != len(cs) {
@@ -93,8 +92,8 @@ func (t *Table) keep(prefix netip.Prefix, cs []candidate) {
 	t.routes[prefix] = cs
 }
 
-// Set takes a route that the kernel has, in place of the one of the same prefix
-// and metric. One by which the kernel cannot go ends that one.
+// Set enters a route of the kernel, replacing the one with the same prefix and metric. A
+// route that the kernel does not use for forwarding removes it.
 func (t *Table) Set(r *netlink.Route) {
 	prefix, c, ok := read(r)
 	switch {
@@ -119,8 +118,8 @@ func (t *Table) Set(r *netlink.Route) {
 	t.dirty[prefix] = true
 }
 
-// Delete takes back a route, or some of its next hops: of IPv6 the kernel names
-// those that go.
+// Delete removes a route, or some of its next hops: for IPv6 the kernel reports those
+// that were removed.
 func (t *Table) Delete(r *netlink.Route) {
 	prefix, c, ok := read(r)
 	if !ok {
@@ -142,7 +141,7 @@ func (t *Table) Delete(r *netlink.Route) {
 	t.keep(prefix, slices.Delete(cs, i, i+1))
 }
 
-// Waiting returns how many prefixes Take would look at.
+// Waiting returns how many prefixes Take would examine.
 func (t *Table) Waiting() int { return len(t.dirty) }
 
 // Take returns what the switch must change, or nil.
@@ -177,8 +176,8 @@ func compare(a, b netip.Prefix) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }
 
-// best returns the route by which the kernel would go, where that leads to a
-// port of the switch or nowhere.
+// best returns the route that the kernel would use, if that leads to a port of the switch
+// or to nowhere.
 func (t *Table) best(prefix netip.Prefix) (vswitch.Route, bool) {
 	cs := t.routes[prefix]
 	if len(cs) == 0 {
@@ -188,7 +187,7 @@ func (t *Table) best(prefix netip.Prefix) (vswitch.Route, bool) {
 	for _, h := range cs[0].hops {
 		port, ok := t.ports[h.link]
 		if !ok || !h.via.IsValid() {
-			continue // another interface of this kernel, or nobody to ask for a MAC address
+			continue // another interface of this kernel, or no address to resolve
 		}
 		if h.via.Is6() && h.via.IsLinkLocalUnicast() {
 			h.via = h.via.WithZone(port)
@@ -198,8 +197,8 @@ func (t *Table) best(prefix netip.Prefix) (vswitch.Route, bool) {
 	return r, r.Refuse != vswitch.Accept || r.NextHops != nil
 }
 
-// read takes what matters of a route. It is false for routes that no daemon and
-// no person made, and for other tables.
+// read extracts the relevant parts of a route. It returns false for routes of other
+// tables, and for those that neither a routing daemon nor a person made.
 func read(r *netlink.Route) (netip.Prefix, candidate, bool) {
 	c := candidate{metric: r.Priority}
 	if r.Table != unix.RT_TABLE_MAIN || r.Protocol == unix.RTPROT_KERNEL || r.Protocol == unix.RTPROT_REDIRECT || r.Protocol == unix.RTPROT_RA {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	batch   = 16384                 // routes that go to a switch at once
-	gather  = 10 * time.Millisecond // how long changes are collected
-	again   = time.Second           // between tries where the kernel does not answer
-	pending = 64 << 20              // bytes of changes that the kernel keeps for us
+	batch   = 16384                 // routes passed to a switch at once
+	gather  = 10 * time.Millisecond // how long to collect changes
+	again   = time.Second           // between attempts while the kernel does not answer
+	pending = 64 << 20              // bytes of changes that the kernel buffers
 )
 
-// Watcher gives a switch the routes that lead by the twins of its ports.
+// Watcher passes the routes through the twins of a switch's ports to the switch.
 type Watcher struct {
 	netns string
 	ports map[string]string // by interface
@@ -30,16 +30,16 @@ type Watcher struct {
 	done  chan struct{}
 }
 
-// Watch follows the kernel of a network namespace, a name or a path or "" for
-// that of the process, until Stop. ports are the names of ports by the interfaces
-// that are their twins. put is called on a goroutine of its own.
+// Watch tracks the routes in a network namespace (a name, a path, or "" for that of the
+// process) until Stop. ports maps the interfaces that are twins to the names of their
+// ports. put is called on a goroutine of its own.
 func Watch(netns string, ports map[string]string, put func(*vswitch.LearnRoutes) error, log *slog.Logger) *Watcher {
 	w := &Watcher{netns: netns, ports: ports, put: put, log: log, done: make(chan struct{})}
 	go w.run()
 	return w
 }
 
-// Stop ends it, soon: put may be under way.
+// Stop ends the watcher soon: put may still be running.
 func (w *Watcher) Stop() { close(w.done) }
 
 func (w *Watcher) run() {
@@ -61,7 +61,7 @@ func (w *Watcher) run() {
 	}
 }
 
-// feed is a subscription.
+// feed is a netlink subscription.
 type feed struct {
 	handle *netlink.Handle
 	routes chan netlink.RouteUpdate
@@ -71,12 +71,12 @@ type feed struct {
 
 func (w *Watcher) subscribe() (f *feed, err error) {
 	f = &feed{routes: make(chan netlink.RouteUpdate, 4096), links: make(chan netlink.LinkUpdate, 64), end: make(chan struct{})}
-	// Sockets stay in the namespace that they were made in.
+	// A socket stays in the namespace in which it was opened.
 	err = xsk.InNetNS(w.netns, func() (err error) {
 		if f.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 			return fmt.Errorf("netlink: %w", err)
 		}
-		// A failed reception ends the channels, and we begin anew.
+		// A failed receive closes the channels, and we subscribe again.
 		ignore := func(error) {}
 		if err := netlink.RouteSubscribeWithOptions(f.routes, f.end, netlink.RouteSubscribeOptions{ErrorCallback: ignore, ReceiveBufferSize: pending, ReceiveBufferForceSize: true}); err != nil {
 			return fmt.Errorf("watch routes: %w", err)
@@ -97,7 +97,7 @@ func (f *feed) close() {
 	if f.handle != nil {
 		f.handle.Close()
 	}
-	go func() { // what reads the socket may be waiting for us
+	go func() { // the receiving goroutines may be blocked on us
 		for range f.routes {
 		}
 	}()
@@ -107,7 +107,7 @@ func (f *feed) close() {
 	}()
 }
 
-// follow keeps the switch as the kernel is. It returns nil after Stop.
+// follow keeps the switch in line with the kernel. It returns nil after Stop.
 func (w *Watcher) follow(t *Table) error {
 	f, err := w.subscribe()
 	if err != nil {
@@ -135,7 +135,7 @@ func (w *Watcher) follow(t *Table) error {
 			if !ok {
 				return errors.New("the kernel had more changes of links than its buffer holds")
 			}
-			// Routes by a link that goes down may go without a message.
+			// Routes over a link that goes down may disappear without a message.
 			stale = stale || w.ports[u.Attrs().Name] != ""
 		case <-timer.C:
 			armed = false
@@ -170,7 +170,7 @@ func (t *Table) update(u *netlink.RouteUpdate) {
 	t.Set(&u.Route)
 }
 
-// list reads all routes. What changes meanwhile comes after it.
+// list reads all routes. Changes in the meantime are received after it.
 func (w *Watcher) list(f *feed, t *Table) error {
 	links, err := f.handle.LinkList()
 	if err != nil {
@@ -197,7 +197,7 @@ func (w *Watcher) list(f *feed, t *Table) error {
 	return nil
 }
 
-// install puts what changed in force.
+// install passes the changes to the switch.
 func (w *Watcher) install(t *Table) error {
 	c := t.Take()
 	if c == nil {

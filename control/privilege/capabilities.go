@@ -1,5 +1,5 @@
-// Package privilege is what a daemon may do on its machine: the capabilities
-// that it uses, whether they are there, and giving up the others once it runs.
+// Package privilege manages what a daemon may do on its machine: which capabilities it
+// uses, whether it has them, and dropping the others once it runs.
 package privilege
 
 import (
@@ -10,21 +10,22 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/cap"
 )
 
-// Capability is a privilege of capabilities(7) that a daemon uses.
+// Capability is a capability (capabilities(7)) that a daemon uses.
 type Capability struct {
 	Name string
-	// For says what it is used for.
+	// For is its use.
 	For string
-	// Needed: without it no port over an interface opens. Others are for some
+	// Needed: no port over an interface opens without it. The others are for some
 	// configurations.
 	Needed bool
 	value  cap.Value
 }
 
-// Namespaces is for ports in other network namespaces.
+// Namespaces is needed for ports in other network namespaces.
 var Namespaces = Capability{"CAP_SYS_ADMIN", "entering the other network namespaces that a configuration names", false, cap.SYS_ADMIN}
 
-// Used are all, in the order in which they are asked for.
+// Used lists all capabilities that a daemon may use, in the order in which they are
+// checked.
 var Used = []Capability{
 	{"CAP_NET_ADMIN", "setting interfaces up, their modes, and attaching the XDP program to them", true, cap.NET_ADMIN},
 	{"CAP_NET_RAW", "AF_XDP sockets, and packet sockets of captures", true, cap.NET_RAW},
@@ -42,8 +43,8 @@ func Missing() (missing []Capability) {
 	}
 	has := func(v cap.Value) bool { return have>>v&1 == 1 }
 	for _, c := range Used {
-		// CAP_SYS_ADMIN includes what CAP_BPF and CAP_PERFMON took out of it in
-		// Linux 5.8.
+		// CAP_SYS_ADMIN includes CAP_BPF and CAP_PERFMON, which Linux 5.8 split off from
+		// it.
 		if !has(c.value) && !((c.value == cap.BPF || c.value == cap.PERFMON) && has(cap.SYS_ADMIN)) {
 			missing = append(missing, c)
 		}
@@ -51,7 +52,7 @@ func Missing() (missing []Capability) {
 	return missing
 }
 
-// effective returns the effective capabilities of this process, a bit each.
+// effective returns the effective capabilities of this process as a bitmap.
 func effective() (uint64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

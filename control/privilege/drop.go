@@ -13,36 +13,36 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/cap"
 )
 
-// Need says what a daemon does after its start.
+// Need lists what a daemon does after its start.
 type Need struct {
 	// Interfaces: it opens and closes ports over interfaces.
 	Interfaces bool
 	// NetNS are the network namespaces that it enters, by name or path.
 	NetNS []string
-	// Read are files that it reads again, Write files that it writes, and Dirs directories
-	// in which it makes, writes and removes files. They may be another user's, who started it
-	// by sudo.
+	// Read are files that it reads again, Write files that it writes, and Dirs
+	// directories in which it creates, writes and removes files. They may belong to the
+	// user who started it with sudo.
 	Read, Write, Dirs []string
-	// Sockets: it connects to Unix sockets of others.
+	// Sockets: it connects to Unix sockets of other processes.
 	Sockets bool
 }
 
-// Left is what a process can do after Drop.
+// Left is what a process can still do after Drop.
 type Left struct {
 	Capabilities []string
-	// Calls says why system calls that are not needed were not dropped, Files why files were
-	// not, if so.
+	// Calls says why system calls could not be restricted, and Files why files could not,
+	// if so.
 	Calls, Files string
 }
 
 // dropped is set by Drop.
 var dropped atomic.Bool
 
-// Dropped reports whether this process has dropped what it did not need.
+// Dropped reports whether this process has dropped the privileges that it does not need.
 func Dropped() bool { return dropped.Load() }
 
-// keeps returns the capabilities of Used, and those for files of other users,
-// that need takes.
+// keeps returns the capabilities of Used, and those for files of other users, that are
+// needed.
 func (n *Need) keeps() (keep []cap.Value, err error) {
 	if n.Interfaces {
 		keep = append(keep, cap.NET_ADMIN, cap.NET_RAW, cap.BPF, cap.PERFMON, cap.IPC_LOCK)
@@ -52,7 +52,8 @@ func (n *Need) keeps() (keep []cap.Value, err error) {
 			continue
 		}
 		keep = append(keep, cap.SYS_ADMIN)
-		// The namespace of a process is a file that who may trace it may open.
+		// The namespace of a process is a file that only a process allowed to trace it
+		// may open.
 		if strings.HasPrefix(ns, "/proc/") {
 			keep = append(keep, cap.SYS_PTRACE)
 		}
@@ -67,10 +68,11 @@ func (n *Need) keeps() (keep []cap.Value, err error) {
 	return keep, err
 }
 
-// Drop drops, for all threads and for good, the capabilities that are not
-// needed and those that a program could bring (no_new_privs), writing to all files but those that
-// are needed, and the system calls that no daemon makes: other programs, mounts, modules, other
-// processes. Root without capabilities still owns root's files, by which it would have them again.
+// Drop drops privileges of all threads for good: the capabilities that are not needed and
+// those that executing a program could gain (no_new_privs), write access to all files but
+// those needed, and the system calls that no daemon makes, such as those for other
+// programs, mounts, modules and other processes. Without the latter two, root without
+// capabilities could regain them through files that root owns.
 func Drop(n Need) (left Left, err error) {
 	keep, err := n.keeps()
 	if err != nil {
@@ -80,7 +82,7 @@ func Drop(n Need) (left Left, err error) {
 	kept := map[cap.Value]bool{}
 	for _, v := range keep {
 		if on, err := have.GetFlag(cap.Permitted, v); err != nil || !on || kept[v] {
-			continue // of a kernel that does not know it, or not ours
+			continue // unknown to this kernel, or not ours
 		}
 		kept[v] = true
 		left.Capabilities = append(left.Capabilities, strings.ToUpper(v.String()))
@@ -107,9 +109,9 @@ func Drop(n Need) (left Left, err error) {
 	return left, nil
 }
 
-// shrinkBound takes all but what is kept out of the bounding set, which root
-// would have again by running a program. It takes CAP_SETPCAP; who has not got
-// it is not root, or has no more than it was given.
+// shrinkBound removes all but the kept capabilities from the bounding set, since root
+// would regain them by executing a program. That needs CAP_SETPCAP; a process without it
+// is not root, or has only what it was given.
 func shrinkBound(have *cap.Set, kept map[cap.Value]bool) error {
 	if may, err := have.GetFlag(cap.Effective, cap.SETPCAP); err != nil || !may {
 		return nil
@@ -127,8 +129,8 @@ func shrinkBound(have *cap.Set, kept map[cap.Value]bool) error {
 	return nil
 }
 
-// reachable reports whether files can be read and written without the
-// capabilities that pass over permissions. It tries, on a thread that has none.
+// reachable reports whether files can be read and written without the capabilities that
+// override permissions. It tries on a thread that has none.
 func reachable(read, write []string) (readable, writable bool, err error) {
 	runtime.LockOSThread()
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -157,8 +159,8 @@ func reachable(read, write []string) (readable, writable bool, err error) {
 	return readable, writable, nil
 }
 
-// may reports whether the calling thread may use a file, or what it would be
-// made in.
+// may reports whether the calling thread may use a file or, if it does not exist, create
+// it in its directory.
 func may(file string, how uint32) bool {
 	for {
 		err := unix.Faccessat(unix.AT_FDCWD, file, how, unix.AT_EACCESS)

@@ -7,14 +7,14 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/cap"
 )
 
-// Grant gives a program's file the capabilities that ports over interfaces take,
-// for users who are not root (setcap). They are permitted, not effective: where
-// a container or a unit has not got one of them the program starts all the same.
+// Grant gives the file of a program the capabilities for ports over interfaces, for users
+// other than root (setcap). They are permitted, not effective: the program still starts
+// in a container or unit that lacks one of them.
 func Grant(file string) error {
 	set := cap.NewSet()
 	for i := range Used {
 		if Used[i].value == cap.SYS_ADMIN {
-			continue // for some configurations, and as much as root
+			continue // for some configurations only, and equivalent to root
 		}
 		if err := set.SetFlag(cap.Permitted, true, Used[i].value); err != nil {
 			return err
@@ -26,8 +26,8 @@ func Grant(file string) error {
 	return nil
 }
 
-// Raise makes effective what this process is permitted, which it is by its
-// program's file. Others of its user may look at it then, as at any program.
+// Raise makes effective the capabilities that this process is permitted by its program's
+// file. Other processes of its user may then inspect it, as they may any program.
 func Raise() error {
 	before := cap.GetProc()
 	after, err := before.Dup()
@@ -43,6 +43,6 @@ func Raise() error {
 	if err := after.SetProc(); err != nil {
 		return fmt.Errorf("capabilities of the program's file: %w", err)
 	}
-	// Where a file brings capabilities /proc/self is root's (proc(5)).
+	// With file capabilities, /proc/self belongs to root (proc(5)).
 	return unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
 }

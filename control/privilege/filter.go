@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowed are the system calls that a daemon may make once it runs: those of
-// Go's runtime, of files and sockets, and of AF_XDP. Left out is what runs
-// another program (execve), sees into other processes (ptrace,
-// process_vm_readv, pidfd_getfd, kill), changes the machine (mount, reboot,
-// modules, clocks, swap, names), keys, io_uring, what changes who one is, and what changes whose
-// a file is or who may use it (chmod, chown, setxattr), which Landlock leaves open.
-// Names of system calls that an architecture does not have are passed over.
+// allowed lists the system calls that a daemon may make once it runs: those of Go's
+// runtime, of files and sockets, and of AF_XDP. It excludes those that run another
+// program (execve), access other processes (ptrace, process_vm_readv, pidfd_getfd, kill),
+// change the machine (mount, reboot, modules, clocks, swap, names), keys, io_uring, those
+// that change the process's identity, and those that change the owner or mode of files
+// (chmod, chown, setxattr), which Landlock does not cover. System calls that an
+// architecture does not have are skipped.
 const allowed = `
 	brk madvise mincore mlock mlock2 mmap mprotect mremap msync munlock munmap membarrier memfd_create
 	exit exit_group futex get_robust_list set_robust_list set_tid_address rseq gettid getpid getppid getpgid getpgrp
@@ -40,9 +40,10 @@ const allowed = `
 	capget getegid geteuid getgid getgroups getrandom getresgid getresuid getrlimit getrusage getuid
 	sysinfo uname`
 
-// Of bpf there are left the commands that make and use maps and
-// programs of one's own (enum bpf_cmd in the kernel's linux/bpf.h): none that attaches to tracepoints (17), opens
-// what others made by its number (12 to 14, 19, 30), or asks about their tasks (20).
+// bpfCommands are the allowed commands of bpf (enum bpf_cmd in the kernel's linux/bpf.h):
+// those that create and use the process's own maps and programs. Excluded are those that
+// attach to tracepoints (17), open objects of others by number (12 to 14, 19, 30), or
+// query their tasks (20).
 var bpfCommands = []uint64{
 	0, 1, 2, 3, 4, // BPF_MAP_CREATE, _LOOKUP_ELEM, _UPDATE_ELEM, _DELETE_ELEM, _GET_NEXT_KEY
 	5,      // BPF_PROG_LOAD
@@ -54,8 +55,8 @@ var bpfCommands = []uint64{
 	34, 35, // BPF_LINK_DETACH, BPF_PROG_BIND_MAP
 }
 
-// controls are the commands of ioctl that are left: what a terminal is (none that types into it,
-// TIOCSTI), and those of interfaces, of twins of ports and of stamps.
+// controls are the allowed commands of ioctl: properties of a terminal (but not TIOCSTI,
+// which injects input), and those for interfaces, TAP devices and time stamps.
 var controls = []uint64{
 	unix.TCGETS, unix.TIOCGWINSZ,
 	unix.SIOCETHTOOL, unix.SIOCGIFINDEX, unix.SIOCGHWTSTAMP, unix.SIOCSHWTSTAMP,
@@ -63,14 +64,14 @@ var controls = []uint64{
 }
 
 const (
-	// otherNamespaces are the flags of clone that make namespaces: in a user namespace of its
-	// own a process has all capabilities.
+	// otherNamespaces are the flags of clone that create namespaces: in its own user
+	// namespace a process has all capabilities.
 	otherNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
-	// asOwner are the bits of a file's mode by which who runs it is its owner, or of its group.
+	// asOwner are the mode bits with which a file is executed as its owner or group.
 	asOwner = unix.S_ISUID | unix.S_ISGID
 )
 
-// is lets a call through whose arguments are so.
+// is allows a call if its arguments satisfy the conditions.
 func is(name string, c ...seccomp.Condition) seccomp.NameWithConditions {
 	return seccomp.NameWithConditions{Name: name, Conditions: c}
 }
@@ -83,7 +84,7 @@ func without(argument uint32, bits uint64) seccomp.Condition {
 	return seccomp.Condition{Argument: argument, Operation: seccomp.BitsNotSet, Value: bits}
 }
 
-// some are the calls of which some arguments are allowed.
+// some returns the calls that are allowed with certain arguments only.
 func some(n *Need, namespaces bool) []seccomp.NameWithConditions {
 	pid := uint64(os.Getpid())
 	calls := []seccomp.NameWithConditions{
@@ -91,7 +92,8 @@ func some(n *Need, namespaces bool) []seccomp.NameWithConditions {
 		is("tgkill", equal(0, pid)),
 		is("clone", without(0, otherNamespaces)),
 		is("open", without(2, asOwner)), is("openat", without(3, asOwner)),
-		// Limits and ranks are the process's own, not those of others of its user.
+		// A process may change its own limits and priority, but not those of its user's
+		// other processes.
 		is("prlimit64", equal(0, 0)), is("prlimit64", equal(0, pid)),
 		is("sched_setaffinity", equal(0, 0)), is("setpriority", equal(0, unix.PRIO_PROCESS), equal(1, 0)),
 		is("socket", equal(0, unix.AF_INET)), is("socket", equal(0, unix.AF_INET6)),
@@ -115,13 +117,13 @@ func some(n *Need, namespaces bool) []seccomp.NameWithConditions {
 	return calls
 }
 
-// elsewhere are calls whose arguments no filter can see. Such a call fails as if it did not exist,
-// and programs make older ones: clone and openat.
+// elsewhere lists calls whose arguments a filter cannot see, since they are in memory.
+// Such a call fails as if it did not exist, and programs fall back to the older ones:
+// clone and openat.
 var elsewhere = []string{"clone3", "openat2"}
 
-// confine lets all threads make no other system calls than those that are
-// allowed: others fail with EPERM. Namespaces allows setns. Where there can be no filter
-// it returns why.
+// confine restricts all threads to the allowed system calls: others fail with EPERM.
+// namespaces allows setns. If no filter can be installed it returns why.
 func confine(n *Need, namespaces bool) (unfiltered string, err error) {
 	here, err := arch.GetInfo("")
 	if err != nil || len(here.SyscallNames) == 0 {
@@ -144,7 +146,7 @@ func confine(n *Need, namespaces bool) (unfiltered string, err error) {
 	return unfilteredBy(err)
 }
 
-// unfilteredBy says what the kernel's answer to a filter means.
+// unfilteredBy explains the kernel's response to a filter.
 func unfilteredBy(err error) (unfiltered string, _ error) {
 	switch {
 	case errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EINVAL) && !seccomp.Supported():

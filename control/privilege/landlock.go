@@ -11,7 +11,7 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
-// changes are the rights of Landlock by which files are changed or run. Reading is left as it is.
+// changes are the Landlock rights to change or execute files. Reading is not restricted.
 const changes = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 	unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 	unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
@@ -19,17 +19,17 @@ const changes = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_WRITE_
 	unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 
 const (
-	// ofFile is what may be done with a file that a daemon writes.
+	// ofFile are the rights on a file that a daemon writes.
 	ofFile = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	// ofDir is what may be done below a directory in which it makes files.
+	// ofDir are the rights below a directory in which it creates files.
 	ofDir = ofFile | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_REFER
 )
 
-// TruncateABI is the first version of Landlock that closes truncation, too.
+// TruncateABI is the first version of Landlock that restricts truncation, too.
 const TruncateABI = 3
 
-// handled are the rights of Landlock that a version of it (ABI) knows, of those that are taken away.
+// handled returns the rights to be restricted that a version (ABI) of Landlock knows.
 func handled(abi int) unix.LandlockRulesetAttr {
 	a := unix.LandlockRulesetAttr{Handled_access_fs: changes}
 	if abi >= 2 {
@@ -47,8 +47,8 @@ func handled(abi int) unix.LandlockRulesetAttr {
 	return a
 }
 
-// Landlock returns the version (ABI) of the kernel's Landlock, by which a process closes files
-// to itself, or why there is none.
+// Landlock returns the version (ABI) of the kernel's Landlock, with which a process
+// restricts its own access to files, or why there is none.
 func Landlock() (abi int, err error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -57,7 +57,7 @@ func Landlock() (abi int, err error) {
 	return int(v), nil
 }
 
-// openBy says what the kernel's answer to a question for Landlock means.
+// openBy explains the kernel's response to a query for Landlock.
 func openBy(err error) (open string, _ error) {
 	switch {
 	case errors.Is(err, unix.ENOSYS):
@@ -74,8 +74,8 @@ func openBy(err error) (open string, _ error) {
 	return "", nil
 }
 
-// closeFiles lets all threads change no other files than those that need names, for good. What
-// is open stays so. Where there is no Landlock it returns why.
+// closeFiles prevents all threads, for good, from changing other files than those that
+// need lists. Open files stay usable. If there is no Landlock it returns why.
 func closeFiles(n *Need) (open string, err error) {
 	abi, err := Landlock()
 	if err != nil {
@@ -89,7 +89,7 @@ func closeFiles(n *Need) (open string, err error) {
 	rules := int(fd)
 	defer unix.Close(rules)
 	for _, w := range n.Write {
-		// A file that is not there yet could not be named.
+		// A rule cannot name a file that does not exist.
 		if f, err := os.OpenFile(w, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NONBLOCK, 0o666); err == nil {
 			f.Close()
 		}
@@ -98,7 +98,8 @@ func closeFiles(n *Need) (open string, err error) {
 		}
 	}
 	for _, d := range n.Dirs {
-		// Where it cannot be made it could not be later, and who writes there says so.
+		// If it cannot be created now, it could not be later; the writer will report
+		// that.
 		_ = os.MkdirAll(d, 0o700)
 		if err := allow(rules, d, ofDir&a.Handled_access_fs); err != nil {
 			return "", err
@@ -108,8 +109,8 @@ func closeFiles(n *Need) (open string, err error) {
 		return "", err
 	}
 	if n.Interfaces {
-		// Twins of ports are made there. Clocks of NICs are read by calls of their devices (ioctl), of which the
-		// filter leaves few.
+		// TAP devices are created there. Clocks of NICs are read by ioctl on their
+		// devices, of which the filter allows few.
 		if err := allow(rules, "/dev/net/tun", unix.LANDLOCK_ACCESS_FS_WRITE_FILE); err != nil {
 			return "", err
 		}
@@ -123,7 +124,8 @@ func closeFiles(n *Need) (open string, err error) {
 	return "", nil
 }
 
-// allow leaves rights to a file, or to all below a directory. One that is not there has none.
+// allow grants rights on a file, or on everything below a directory. It ignores a path
+// that does not exist.
 func allow(rules int, path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil || rights == 0 {
@@ -135,11 +137,11 @@ func allow(rules int, path string, rights uint64) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if s.Mode&unix.S_IFMT != unix.S_IFDIR {
-		rights &= ofFile | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV // others are of directories
+		rights &= ofFile | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV // the others apply to directories
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
 	switch _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(rules), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno {
-	case 0, unix.EBADFD: // a pipe, which is never closed
+	case 0, unix.EBADFD: // a pipe, which is never restricted
 		return nil
 	default:
 		return fmt.Errorf("%s: %w", filepath.Clean(path), errno)
