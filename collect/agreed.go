@@ -11,18 +11,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// attempts is how often a change is tried that others come before.
+// attempts is how often a change is tried if others change the value at the same time.
 const attempts = 16
 
-// betweenAttempts is the pause before the second attempt; each later one is that much longer.
+// betweenAttempts is the pause before the second attempt. It grows by the same amount for
+// each later one.
 const betweenAttempts = 5 * time.Millisecond
 
-// amend changes what collectors have agreed on under a key, if change says so. Where another
-// one changes it at the same time, it is called again with what that left.
+// amend applies change to the value that collectors share under a key, if change says so.
+// If another collector changes it at the same time, change is called again with the new
+// value.
 func amend[T any](ctx context.Context, s *Store, key string, change func(v *T) (bool, error)) error {
 	for i := range attempts {
 		if i > 0 {
-			// What is read may be a little behind what was written (jetstream.KeyValue).
+			// A read may lag a little behind the last write (jetstream.KeyValue).
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -55,7 +57,7 @@ func amend[T any](ctx context.Context, s *Store, key string, change func(v *T) (
 	return fmt.Errorf("others change %s all the time: ask again", key)
 }
 
-// agreed reads what is under a key, and its revision: 0 for none yet.
+// agreed reads the value of a key and its revision, which is 0 if there is no value yet.
 func agreed[T any](ctx context.Context, s *Store, key string) (v *T, revision uint64, err error) {
 	v = new(T)
 	e, err := s.lanes.Get(ctx, key)
@@ -71,13 +73,13 @@ func agreed[T any](ctx context.Context, s *Store, key string) (v *T, revision ui
 	return v, e.Revision(), nil
 }
 
-// refusing is what is answered to a request; it says why that was refused.
+// refusing is an answer to a request that can say why the request was refused.
 type refusing[S any] interface {
 	*S
 	refused() *string
 }
 
-// decided is how a collector answers requests about something. It counts what is refused.
+// decided answers requests for a change on behalf of all collectors. It counts refusals.
 func decided[R, S any, P refusing[S]](m *Metrics, what string, decide func(context.Context, *R) (P, error)) func(context.Context, []byte) any {
 	return func(ctx context.Context, text []byte) any {
 		r, st := new(R), P(nil)
@@ -98,7 +100,7 @@ func decided[R, S any, P refusing[S]](m *Metrics, what string, decide func(conte
 	}
 }
 
-// ask asks one of the collectors that run.
+// ask asks any one of the running collectors.
 func ask[A any](ctx context.Context, s *Store, subject string, request any) (*A, error) {
 	text, err := json.Marshal(request)
 	if err != nil {

@@ -15,42 +15,42 @@ import (
 	"gswitch/telemetry"
 )
 
-// Memory is for how long an Analysis keeps anything of a message: what comes
-// later is judged as if that had never been.
+// Memory is how long an Analysis keeps anything about a message. Later messages are
+// judged as if it had never existed.
 const Memory = 60 * time.Second
 
-// Stats are what an analysis counted.
+// Stats are the counters of an analysis.
 type Stats map[Stat]uint64
 
-// Stat names a count. Of reports there are those that were analysed, by kind, and
-// problems: they cannot be read (bad), are of a kind or a port that is not known here
-// (foreign), came twice (again), came after their batch or slot was judged (late), are
-// of an instant that has not been yet (ahead), or have another shape than those of the
-// other end (different).
+// Stat identifies a counter. For reports there are counters of analysed reports, by kind,
+// and of problems: reports that cannot be read (bad), are of an unknown kind or port
+// (foreign), arrived twice (again), arrived after their batch or slot was judged (late),
+// are of a future instant (ahead), or do not have the shape of the other end's reports
+// (different).
 type Stat struct{ Family, Label string }
 
-// Families of counts.
+// Families of counters.
 const (
 	analysedReports = "reports"  // by kind
 	reportProblems  = "problems" // by problem
-	tracedPackets   = "traces"   // by what became of them
+	tracedPackets   = "traces"   // by outcome
 	tracesEarly     = "early"
-	eventsLeftOut   = "left out"     // by kind and what they are
+	eventsLeftOut   = "left out"     // by kind and cause
 	tracedLinks     = "traced links" // packets, by link
 	tracedBytes     = "traced bytes" // of these
-	tracedFlows     = "traced flows" // that began, by link
+	tracedFlows     = "traced flows" // flows that started, by link
 	tracedDelays    = "delays"       // of these, by link and class
 	countedPackets  = "counted"      // packets, by the id of a counter
 	countedBytes    = "counted bytes"
-	copies          = "copies" // traced; other: of no IPv4 packet, or no copies; cut: within telemetry
+	copies          = "copies" // traced; other: not of an IPv4 packet, or not a copy; cut: truncated within the telemetry
 	linkSent        = "sent"   // packets, by link
 	linkLost        = "lost"
 	linkFound       = "found"
 	linkUnknown     = "unknown" // batches, by link
-	flowSlots       = "slots"   // of switches: whole; crowded, of which not all flows are known; unknown
+	flowSlots       = "slots"   // of switches: whole; crowded, if not all flows are known; unknown
 )
 
-// minus returns what was counted since. A counter that began anew has no less than nothing.
+// minus returns the growth of the counters. For a counter that was reset it is 0 or more.
 func (s Stats) minus(before Stats) Stats {
 	v := Stats{}
 	for k, n := range s {
@@ -59,36 +59,36 @@ func (s Stats) minus(before Stats) Stats {
 	return v
 }
 
-// Analysis makes events of the messages of one lane.
+// Analysis turns the messages of one lane into events.
 type Analysis struct {
 	network     *Network
 	book        *traces.Book
 	links       map[linkKey]*link
 	digests     int                   // bytes of those that wait
-	slots       map[frame.Time]*slots // by their length
+	slots       map[frame.Time]*slots // by length
 	nodes       map[string]*node
-	seen        map[string]Seen // by the start of an exporter: its last report
+	seen        map[string]Seen // by exporter start: the last report
 	now         time.Time       // of the last message
 	lastReports time.Time       // when the last reports came
-	resumed     time.Time       // since when they come, without a pause of all
+	resumed     time.Time       // since when they arrive without interruption of all exporters
 	out         []Event
 	stats       Stats
 	most        bounds
 	refused     refusals
-	counters    *counters        // that were counted by last
-	rates       map[string]*rate // of events that copies lead to, by kind and what they are
+	counters    *counters        // that last was counted for
+	rates       map[string]*rate // of events caused by copies, by kind and cause
 }
 
-// refusals are how often something was left out for want of memory.
+// refusals count what was left out for lack of memory.
 type refusals struct{ judged, followed, digests, batches uint64 }
 
-// bounds are of what an analysis holds.
+// bounds are the memory limits of an analysis.
 type bounds struct {
 	waiting, judged, digests, batches int // bytes
 	followed                          int // entries
 }
 
-// NewAnalysis returns an analysis of a lane from some message on.
+// NewAnalysis returns an analysis of a lane that can start with any message.
 func NewAnalysis(n *Network) *Analysis {
 	book := traces.New(n.plan)
 	if n.TraceIdle > 0 {
@@ -98,7 +98,7 @@ func NewAnalysis(n *Network) *Analysis {
 		stats: Stats{}, most: bounds{waiting: mostWaiting, judged: mostJudged, digests: mostDigests, batches: mostBatches, followed: mostFollowed}}
 }
 
-// Stats returns what was counted.
+// Stats returns the counters.
 func (a *Analysis) Stats() Stats {
 	b := a.book
 	a.stats[Stat{copies, "traced"}], a.stats[Stat{copies, "other"}] = b.Copies-min(b.Other+b.Cut, b.Copies), b.Other
@@ -109,8 +109,8 @@ func (a *Analysis) Stats() Stats {
 
 func (a *Analysis) problem(what string) { a.stats[Stat{reportProblems, what}]++ }
 
-// Resume adds what is known of exporters from messages that this analysis did not
-// get.
+// Resume adds what is known about exporters from messages that this analysis did not
+// receive.
 func (a *Analysis) Resume(seen map[string]Seen) {
 	for _, from := range slices.Sorted(maps.Keys(seen)) {
 		if s := seen[from]; s.Sequence > a.seen[from].Sequence {
@@ -119,13 +119,13 @@ func (a *Analysis) Resume(seen map[string]Seen) {
 	}
 }
 
-// mostSeen is of how many starts of exporters a lane keeps the last report: as many
-// as there may be connections. Reports of others may be analysed twice, for events that
-// the stream has already.
+// mostSeen is the number of exporter starts whose last report a lane remembers: as many
+// as there may be connections. Reports of other exporters may be analysed twice, which
+// gives events that the stream already has.
 const mostSeen = mostConnections
 
-// keepSeen notes how far an exporter is. Where there are too many, the one that was
-// without a report for longest is removed.
+// keepSeen records the last report of an exporter. If there are too many exporters, the
+// one with the oldest last report is removed.
 func keepSeen(seen map[string]Seen, from string, s Seen) {
 	if _, known := seen[from]; !known && len(seen) >= mostSeen {
 		oldest := ""
@@ -139,8 +139,8 @@ func keepSeen(seen map[string]Seen, from string, s Seen) {
 	seen[from] = s
 }
 
-// Add takes a message that the stream got at an instant. It returns the events that
-// are known by now, good until the next call.
+// Add processes a message that the stream received at an instant. It returns the events
+// known by now, which are valid until the next call.
 func (a *Analysis) Add(at time.Time, m *message) []Event {
 	a.out = a.out[:0]
 	switch {
@@ -168,8 +168,8 @@ func (a *Analysis) Add(at time.Time, m *message) []Event {
 	return a.out
 }
 
-// setBack goes on from an instant long before the last: the clock of the stream was
-// wrong then, and was set. Who was seen, was seen now.
+// setBack continues at an instant long before the last one: the stream's clock was wrong
+// and has been set. Exporters count as seen now.
 func (a *Analysis) setBack(now time.Time) {
 	a.now, a.lastReports, a.resumed = now, now, now
 	for _, n := range a.nodes {
@@ -209,8 +209,8 @@ func (a *Analysis) report(from string, m *message, i int) {
 	}
 }
 
-// kindOf is the kind of a report, other if it is none that is analysed: what strangers
-// write there is no label of a metric.
+// kindOf returns the kind of a report, or other if the kind is not analysed: kinds that
+// strangers make up must not become labels of a metric.
 func kindOf(r *telemetry.Report) string {
 	switch r.Kind {
 	case Mirrored, lossKind, flowKind:
@@ -219,7 +219,7 @@ func kindOf(r *telemetry.Report) string {
 	return "other"
 }
 
-// judgeTraces makes events of the traces that are whole.
+// judgeTraces turns complete traces into events.
 func (a *Analysis) judgeTraces() {
 	a.book.Advance(frame.Time(a.now.UnixNano()))
 	for _, t := range a.book.Done {
@@ -227,7 +227,7 @@ func (a *Analysis) judgeTraces() {
 		a.stats[Stat{tracedPackets, string(v.Kind)}]++
 		a.count(t)
 		if v.Kind == traces.Delivered && !t.Debug && t.Probe == 0 {
-			continue // counted alone
+			continue // only counted
 		}
 		if a.may(Trace, string(v.Kind)) {
 			a.out = append(a.out, traceEvent(t, &v))
@@ -242,12 +242,12 @@ func (a *Analysis) judgeTraces() {
 	a.book.Pauses = a.book.Pauses[:0]
 }
 
-// mostOfCopies is how many events of one kind and what they are copies lead to in a second, in
-// a lane: any host can send packets that are marked, dropped or loop, and pauses, and events of
-// those would push all others out of the stream.
+// mostOfCopies is the number of events per second, for each kind and cause, that copies
+// may lead to in a lane. Any host can send packets that are marked, dropped or loop, and
+// pauses; without a limit their events would push all others out of the stream.
 const mostOfCopies = 1000
 
-// may reports whether there may be another event that copies lead to, and counts it if not.
+// may reports whether copies may lead to another event, and counts it otherwise.
 func (a *Analysis) may(kind, what string) bool {
 	label := kind + " " + what
 	r := a.rates[label]
@@ -262,9 +262,9 @@ func (a *Analysis) may(kind, what string) bool {
 	return false
 }
 
-// rate is a token bucket of mostOfCopies, by the time of a lane.
+// rate is a token bucket of mostOfCopies, in the lane's time.
 type rate struct {
-	tokens time.Duration // each is a second through mostOfCopies
+	tokens time.Duration // one token is a second divided by mostOfCopies
 	at     time.Time
 }
 
@@ -298,7 +298,7 @@ func traceEvent(t *mirror.Trace, v *traces.Verdict) Event {
 	return e
 }
 
-// pauseOf is what a neighbour was asked.
+// pauseOf returns what a neighbour was asked to do.
 func pauseOf(p *traces.Pause) string {
 	if p.Classes == 0 {
 		return "resume"
@@ -319,7 +319,7 @@ func pauseEvent(p *traces.Pause) Event {
 	return e
 }
 
-// wall is an instant of the wall clock.
+// wall converts an instant to the wall clock.
 func wall(t frame.Time) time.Time { return time.Unix(0, int64(t)).UTC() }
 
 // byName sorts events found in the order of a map.

@@ -18,27 +18,27 @@ import (
 	"gswitch/wire"
 )
 
-// Copies takes the copies of packets that come to this machine over GRE (RFC 2784,
-// RFC 2890) or GRE in UDP (RFC 8086), which is not acknowledged: what does not get
-// into the stream is counted.
+// Copies receives copies of packets over GRE (RFC 2784, RFC 2890) or GRE in UDP (RFC
+// 8086). These are not acknowledged, so copies that do not reach the stream are counted.
 type Copies struct {
 	Store   *Store
 	Network *Network
-	From    []netip.Prefix // networks that may send; empty: all
+	From    []netip.Prefix // networks that may send; empty: any
 	Name    string         // of this collector
 	Metrics *Metrics
 	Log     *slog.Logger
 
 	queue   chan []byte
-	waiting atomic.Int64  // bytes of these
-	overrun atomic.Uint64 // that found no room
+	waiting atomic.Int64  // bytes queued
+	overrun atomic.Uint64 // dropped since the queue was full
 
 	mu             sync.Mutex
-	marked, others mirror.Meter // copies that came, with the debug bit and without
+	marked, others mirror.Meter // copies received, with and without the debug bit
 	numbers        mirror.Numbers
 }
 
-// Load is how much came: with the debug bit and without, each the mean of the last seconds.
+// Load returns the rates at which copies with and without the debug bit arrive, as
+// averages of the last seconds.
 func (c *Copies) Load() (marked, others mirror.Rate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,10 +48,10 @@ func (c *Copies) Load() (marked, others mirror.Rate) {
 
 var began = time.Now()
 
-// second counts seconds, whatever is done to the machine's clock.
+// second counts seconds independently of the machine's wall clock.
 func second() int64 { return int64(time.Since(began)/time.Second) + 1 }
 
-// count notes a copy with the headers before it.
+// count counts a copy including its outer headers.
 func (c *Copies) count(now int64, frame []byte) {
 	m, before := &c.others, c.numbers.Missing
 	if x, ok := mirror.Unwrap(frame); ok {
@@ -69,17 +69,17 @@ func (c *Copies) count(now int64, frame []byte) {
 }
 
 const (
-	// mostCopies is how many copies wait for the stream.
+	// mostCopies is the number of copies that may wait for the stream.
 	mostCopies = 16384
-	// mostCopyBytes is how many bytes they have.
+	// mostCopyBytes is the same limit in bytes.
 	mostCopyBytes = 64 << 20
-	// mostTogether is how many of them make a message, in each lane.
+	// mostTogether is the largest number of them in a message, per lane.
 	mostTogether = 512
 	// longestCopy is the longest IP packet.
 	longestCopy = 1 << 16
 )
 
-// ListenGRE opens a socket that gets what comes for an address over GRE. It needs
+// ListenGRE opens a socket that receives GRE packets for an address. It needs
 // CAP_NET_RAW.
 func ListenGRE(addr string) (net.PacketConn, error) {
 	c, err := net.ListenPacket("ip4:47", addr)
@@ -89,8 +89,8 @@ func ListenGRE(addr string) (net.PacketConn, error) {
 	return c, err
 }
 
-// Serve puts what comes into the stream, until ctx ends and what came before has
-// been dealt with.
+// Serve puts received copies into the stream until ctx ends and all earlier ones have
+// been processed.
 func (c *Copies) Serve(ctx context.Context, conn net.PacketConn) error {
 	c.queue = make(chan []byte, mostCopies)
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -109,7 +109,7 @@ func (c *Copies) Serve(ctx context.Context, conn net.PacketConn) error {
 	return err
 }
 
-// read queues copies with their instant and an Ethernet header.
+// read queues copies with the time of arrival and an Ethernet header.
 func (c *Copies) read(conn net.PacketConn) error {
 	b := make([]byte, longestCopy)
 	for {
@@ -147,9 +147,10 @@ func (c *Copies) read(conn net.PacketConn) error {
 	}
 }
 
-// framed is a copy as a report has it: of what came from an address in GRE, with the
-// headers before it. The kernel has taken off the IP header, of which nothing else
-// is asked for. nil: it is longer than a packet can be.
+// framed returns a copy in the form of a report, from a GRE packet and its source
+// address, with the outer headers in front. The kernel has removed the IP header, of
+// which only the source is needed. It returns nil if the copy is longer than a packet can
+// be.
 func framed(src netip.Addr, gre []byte) []byte {
 	if !src.Is4() || wire.IPv4Len+len(gre) >= longestCopy {
 		return nil
@@ -168,7 +169,7 @@ func framed(src netip.Addr, gre []byte) []byte {
 	return append(b, gre...)
 }
 
-// keep stores what is queued until the queue is closed.
+// keep stores queued copies until the queue is closed.
 func (c *Copies) keep(ctx context.Context) {
 	h := telemetry.Hello{Version: telemetry.HelloVersion, Name: "copies-" + c.Name, Boot: uint64(time.Now().UnixNano())}
 	k := newKeeper(c.Store, c.Network, h)
@@ -185,7 +186,7 @@ func (c *Copies) keep(ctx context.Context) {
 		}
 		if _, err := k.keep(ctx, v); err != nil {
 			c.Metrics.copies.WithLabelValues("lost").Add(float64(len(v)))
-			k = newKeeper(c.Store, c.Network, h) // which asks the stream what it has
+			k = newKeeper(c.Store, c.Network, h) // it asks the stream what it has
 			if time.Since(logged) > 10*time.Second {
 				logged = time.Now()
 				c.Log.Warn("copies are lost: the stream does not take them", "error", err)

@@ -14,12 +14,13 @@ import (
 	"gswitch/mirror"
 )
 
-// Counter counts the traced packets that a filter chooses (AddCounter in table 2 of Everflow).
+// Counter counts the traced packets that match a filter (AddCounter in table 2 of
+// Everflow).
 type Counter struct {
 	Name   string    `json:"name"`
 	Filter string    `json:"filter"`         // mirror.ParseFilter, with the names of the network's switches
-	Since  time.Time `json:"since,omitzero"` // UTC; zero: as long as its collector runs, which --count has given it to
-	// Packets and Bytes are what the collectors that run have counted.
+	Since  time.Time `json:"since,omitzero"` // UTC; zero: a fixed one, from the command line (--count) of its collector
+	// Packets and Bytes are the totals of the running collectors.
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
 
@@ -27,7 +28,7 @@ type Counter struct {
 	key    string // its id
 }
 
-// id names a counter: one of the same name that was added again counts anew.
+// id identifies a counter: one that is added again under the same name starts at zero.
 func (c *Counter) id() string {
 	if c.Since.IsZero() {
 		return c.Name
@@ -35,43 +36,43 @@ func (c *Counter) id() string {
 	return fmt.Sprintf("%s@%d", c.Name, c.Since.UnixNano())
 }
 
-// same reports whether two counters are one.
+// same reports whether two counters are the same.
 func (c *Counter) same(o Counter) bool {
 	return c.Name == o.Name && c.Filter == o.Filter && c.Since.Equal(o.Since)
 }
 
-// counterName is the label of a metric.
+// counterName returns the labels of a metric.
 func counterName(id string) []string {
 	name, _, _ := strings.Cut(id, "@")
 	return []string{name}
 }
 
-// counters are those of a network. Analyses have what changes from the next packet on.
+// counters are the counters of a network. Analyses see a change with the next packet.
 type counters struct {
-	fixed int // so many first ones are those of --count
+	fixed int // number of those from --count, which come first
 	all   []Counter
 }
 
-// has reports whether there is a counter of an id.
+// has reports whether there is a counter with an id.
 func (v *counters) has(id string) bool {
 	return v != nil && slices.ContainsFunc(v.all, func(c Counter) bool { return c.key == id })
 }
 
-// gone reports whether a count is that of a counter that was removed.
+// gone reports whether a count belongs to a counter that was removed.
 func (v *counters) gone(k Stat) bool {
 	return (k.Family == countedPackets || k.Family == countedBytes) && !v.has(k.Label)
 }
 
 const (
-	// mostCounters is how many counters there may be: each looks at every trace.
+	// mostCounters is the largest number of counters: each examines every trace.
 	mostCounters = 256
-	// mostFilter is how long the filter of one may be.
+	// mostFilter is the largest length of a filter in bytes.
 	mostFilter = 1 << 10
 )
 
 var isName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// check reads the filter of a counter, with the names of a book of the network.
+// check parses the filter of a counter, with the switch names of the network.
 func check(book *traces.Book, c *Counter) (err error) {
 	switch {
 	case !isName.MatchString(c.Name):
@@ -85,7 +86,7 @@ func check(book *traces.Book, c *Counter) (err error) {
 	return nil
 }
 
-// Count adds a counter that stays, before any that SetCounters gives.
+// Count adds a fixed counter. It must be called before SetCounters.
 func (n *Network) Count(name, filter string) error {
 	v := counters{}
 	if now := n.counters.Load(); now != nil {
@@ -115,9 +116,9 @@ func (v *counters) add(book *traces.Book, c *Counter) error {
 	return nil
 }
 
-// SetCounters has these counters beside those that stay, and no others. Of those that cannot
-// be had here, as this collector was started with another network or with one of the same
-// name, it says why.
+// SetCounters replaces all counters but the fixed ones. The error names those that this
+// collector cannot have, since it was started with another network or with a fixed
+// counter of the same name.
 func (n *Network) SetCounters(list []Counter) error {
 	v, errs := counters{}, []error(nil)
 	if now := n.counters.Load(); now != nil {
@@ -131,9 +132,9 @@ func (n *Network) SetCounters(list []Counter) error {
 	return errors.Join(errs...)
 }
 
-// count adds a packet to the counters of the links that it passed, and to those whose filter
-// chooses it (Everflow section 4.2.2: analyzers keep counters of the packets that were
-// copied, by link and by filter).
+// count adds a packet to the counters of the links that it passed, and to those whose
+// filter it matches (Everflow section 4.2.2: analyzers count the copied packets by link
+// and by filter).
 func (a *Analysis) count(t *mirror.Trace) {
 	a.book.Passages(t, func(p traces.Passage) {
 		link := p.From + ">" + p.To
@@ -162,7 +163,7 @@ func (a *Analysis) count(t *mirror.Trace) {
 	}
 }
 
-// bytesOf is how long a packet was where it was seen first.
+// bytesOf returns the length of a packet where it was first seen.
 func bytesOf(t *mirror.Trace) uint16 {
 	for _, v := range [][]mirror.Hop{t.Hops, t.Dropped} {
 		if len(v) > 0 {
@@ -172,8 +173,8 @@ func bytesOf(t *mirror.Trace) uint16 {
 	return 0
 }
 
-// delayClass is one of the four classes of delays of a link. The paper has four and does not
-// say which.
+// delayClass returns one of the four delay classes of a link. The paper has four and does
+// not define them.
 func delayClass(d frame.Time) string {
 	switch {
 	case d < 100*frame.Microsecond:

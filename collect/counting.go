@@ -11,34 +11,34 @@ import (
 	"gswitch/fabric/traces"
 )
 
-// CountRequest is what a collector is asked for: a counter that is to be added, the name of one
-// that is removed, or, with neither, what there is.
+// CountRequest is a request to a collector: the counter to add, the name of the one to
+// remove or, with neither, a query.
 type CountRequest struct {
 	Add    *Counter `json:"add,omitempty"`
 	Remove string   `json:"remove,omitempty"`
 }
 
-// CountState is the counters that there are.
+// CountState lists the counters.
 type CountState struct {
 	Counters []Counter `json:"counters"`
-	// Refused says why what was asked for was refused; then nothing has changed.
+	// Refused says why a request was refused. Nothing has changed then.
 	Refused string `json:"refused,omitempty"`
 }
 
 const (
 	countSubject   = "gswitch.count"
 	countedSubject = "gswitch.counted"
-	countGroup     = "count"    // of those who decide
+	countGroup     = "count"    // queue group of the collectors
 	countKey       = "counters" // in the bucket of lanes
 )
 
-// AnswerCounted says of one collector what it has counted, until ctx ends.
+// AnswerCounted answers queries for what this collector has counted, until ctx ends.
 func (s *Store) AnswerCounted(ctx context.Context, m *Metrics) error {
 	return s.answer(ctx, countedSubject, "", m.counted)
 }
 
-// AnswerCount adds and removes counters, one collector of those that run for each request,
-// until ctx ends. It counts what is refused.
+// AnswerCount adds and removes counters on request until ctx ends. Each request is
+// handled by one of the running collectors. Refusals are counted.
 func (s *Store) AnswerCount(ctx context.Context, n *Network, m *Metrics) error {
 	return s.answer(ctx, countSubject, countGroup, s.counter(n, m))
 }
@@ -49,7 +49,7 @@ func (s *Store) counter(n *Network, m *Metrics) func(context.Context, []byte) an
 
 func (st *CountState) refused() *string { return &st.Refused }
 
-// AskCount asks the collectors that run about counters. To ask again for what there is changes
+// AskCount sends a request to the running collectors. Repeating a request changes
 // nothing.
 func (s *Store) AskCount(ctx context.Context, r *CountRequest) (*CountState, error) {
 	return ask[CountState](ctx, s, countSubject, r)
@@ -60,12 +60,12 @@ func (s *Store) changeCounters(ctx context.Context, n *Network, r *CountRequest)
 	if r.Add != nil && r.Remove != "" {
 		return nil, errors.New("a counter is added or removed: ask for one at a time")
 	}
-	// Before anything is changed, so that an error says that nothing was.
+	// Before any change, so that an error means that nothing has changed.
 	counted, err := askAll[[]Counter](ctx, s, countedSubject)
 	if err != nil {
 		return nil, err
 	}
-	var fixed []Counter // of any collector
+	var fixed []Counter // of all collectors
 	for _, v := range counted {
 		for _, c := range *v {
 			if c.Since.IsZero() {
@@ -92,7 +92,7 @@ func (s *Store) changeCounters(ctx context.Context, n *Network, r *CountRequest)
 	}
 	for _, v := range counted {
 		for i := range *v {
-			// One that was removed a moment ago is counted still.
+			// One that was just removed may still be counted.
 			if c := &(*v)[i]; c.Since.IsZero() || slices.ContainsFunc(all, c.same) {
 				st.add(c)
 			}
@@ -102,7 +102,7 @@ func (s *Store) changeCounters(ctx context.Context, n *Network, r *CountRequest)
 	return st, nil
 }
 
-// add adds what a collector has counted.
+// add adds the counts of a collector.
 func (st *CountState) add(c *Counter) {
 	i := slices.IndexFunc(st.Counters, func(o Counter) bool { return c.same(o) })
 	if i < 0 {
@@ -113,8 +113,8 @@ func (st *CountState) add(c *Counter) {
 	st.Counters[i].Bytes += c.Bytes
 }
 
-// change adds a counter to those that are kept or removes one, or says why not. Collectors have
-// fixed ones from their command lines.
+// change adds a counter to the stored ones or removes one, or says why not. fixed are
+// those of the collectors' command lines.
 func (n *Network) change(v *[]Counter, fixed []Counter, r *CountRequest) (changed bool, err error) {
 	named := func(name string) func(Counter) bool { return func(c Counter) bool { return c.Name == name } }
 	switch {
@@ -141,7 +141,7 @@ func (n *Network) change(v *[]Counter, fixed []Counter, r *CountRequest) (change
 	if slices.ContainsFunc(fixed, named(c.Name)) {
 		return false, fmt.Errorf("there are two counters %s: one is of --count of a collector", c.Name)
 	}
-	// Each collector has its own beside those that are kept.
+	// Each collector has its fixed ones in addition.
 	with := counters{all: *v}
 	if now := n.counters.Load(); now != nil {
 		with.all = slices.Concat(now.all[:now.fixed], *v)
@@ -153,7 +153,7 @@ func (n *Network) change(v *[]Counter, fixed []Counter, r *CountRequest) (change
 	return true, nil
 }
 
-// counted is what was counted here.
+// counted returns what was counted here.
 func (m *Metrics) counted(context.Context, []byte) any {
 	sum, now := m.sum()
 	v := []Counter{}
@@ -167,8 +167,8 @@ func (m *Metrics) counted(context.Context, []byte) any {
 	return v
 }
 
-// adoptCounters has the network of a collector have the counters that are kept now. What
-// cannot be had of them stops nothing.
+// adoptCounters adopts the stored counters for the network of this collector. An error
+// with them does not stop anything.
 func (w *Workers) adoptCounters(ctx context.Context) {
 	v, revision, err := agreed[[]Counter](ctx, w.Store, countKey)
 	if err != nil {
@@ -179,7 +179,7 @@ func (w *Workers) adoptCounters(ctx context.Context) {
 		return
 	}
 	w.unread = ""
-	// A server that is behind the others may know an earlier state, or none.
+	// A server that lags behind may return an older state, or none.
 	if revision <= w.counters {
 		return
 	}

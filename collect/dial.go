@@ -11,18 +11,18 @@ import (
 	"gswitch/natsserver"
 )
 
-// laneRoom is for what is noted of lanes, beside the streams.
+// laneRoom is the space for the state of lanes, in addition to the streams.
 const laneRoom = 64 << 20
 
-// NewServer starts a NATS server within this process whose streams lie in a directory
-// and take so many bytes at most. With always every message is on the disk before it
-// is acknowledged.
+// NewServer starts a NATS server within this process. Its streams are in a directory and
+// take at most limit bytes. With always, every message is on disk before it is
+// acknowledged.
 func NewServer(dir, listen string, limit int64, always bool, log *slog.Logger) (*natsserver.Server, error) {
 	return natsserver.New(natsserver.Options{Program: "gcollect", Dir: dir, Listen: listen, Limit: limit + laneRoom, Always: always, Log: log})
 }
 
-// Dial connects to a cluster or, without its URL, to the embedded server of the
-// gcollect whose streams lie in a directory.
+// Dial connects to a cluster or, if url is empty, to the embedded server of the gcollect
+// whose streams are in dir.
 func Dial(url string, l natsserver.Login, dir string) (*nats.Conn, error) {
 	if url != "" {
 		return natsserver.Dial(url, "gcollect", l)

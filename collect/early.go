@@ -5,8 +5,8 @@ import (
 	"gswitch/telemetry/lossradar"
 )
 
-// early pairs the digests of a link as they come: what a batch lost is known when both
-// ends have reported it, its cause ten batches later.
+// early pairs the digests of a link as they arrive. What a batch lost is known when both
+// ends have reported it; the cause is known ten batches later.
 type early struct {
 	*lossradar.Pairer
 	timing  lossradar.Timing
@@ -15,9 +15,10 @@ type early struct {
 }
 
 const (
-	// earlyAhead is how many batches the digests of one end may be ahead of what both have
-	// reported, and earlyBehind how many behind: less than half of the numbers that packets
-	// carry. What is farther apart waits for its cause.
+	// earlyAhead is how many batches the digests of one end may be ahead of what both
+	// have reported, and earlyBehind how many behind: less than half of the batch numbers
+	// that packets carry. Digests that are farther apart are left to the slower analysis
+	// of causes.
 	earlyAhead  = 64
 	earlyBehind = 8
 )
@@ -37,7 +38,7 @@ func (a *Analysis) addEarly(l *link, d *lossradar.Report) {
 		}
 		e = &early{timing: timing, shape: d.Shape, workers: l.shards()}
 		e.Pairer = lossradar.NewPairer(timing, period, []lossradar.Segment{l.segment(e.workers)})
-		// What the other end has reported already is not here.
+		// What the other end has already reported is not available here.
 		e.Missed(farEnd, max(d.To, l.to.reportedTo)+2*period)
 		l.early = e
 	}
@@ -58,7 +59,7 @@ func (a *Analysis) judgeEarly(l *link) {
 	for _, o := range e.Advance(min(l.from.reportedTo, l.to.reportedTo)) {
 		lost := o.Net + int64(len(o.Extra))
 		if o.Unknown || lost <= 0 || o.Revision > 0 {
-			continue // packets that come later are left out where the cause is reported
+			continue // packets that arrive later are left to the report of the cause
 		}
 		event := Event{Kind: Lossy, What: "lost", Where: l.name, At: wall(o.From), Until: wall(o.To), Packets: uint64(lost)}
 		event.name(l.name, o.From)

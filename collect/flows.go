@@ -16,72 +16,74 @@ import (
 const flowKind = "flowradar"
 
 const (
-	// slotWait is how long a slot waits at least: an exporter that sends what has gathered
-	// is not the only one.
+	// slotWait is the least time to wait for the reports of a slot: an exporter that
+	// sends what it has accumulated is not the only one.
 	slotWait = 2 * time.Second
-	// window is for how long a watcher is sure to see what happens in one piece. Each
-	// lasts for two, and one begins in each, so that none keeps anything for longer.
+	// window is the time within which a watcher is sure to see all that belongs together.
+	// A watcher lasts for two windows, and one starts in each window, so that none keeps
+	// anything for longer.
 	window      = 20 * frame.Second
 	longestSlot = frame.Second
-	// apart is how many slots a packet may be counted earlier or later by one switch than
-	// by another: slots begin when their daemon did, and clocks are not the same.
+	// apart is how many slots earlier or later one switch may count a packet than
+	// another: slots start when the daemon did, and clocks differ.
 	apart = 2
-	// mostLengths bounds how many lengths of slots there are.
+	// mostLengths bounds the number of different slot lengths.
 	mostLengths = 8
-	// mostWaiting bounds the bytes of slots that wait, of all lengths. The oldest are judged
-	// before their time where they are more.
+	// mostWaiting bounds the bytes of waiting slots of all lengths. Beyond it the oldest
+	// are judged early.
 	mostWaiting = 256 << 20
-	// mostJudged bounds what the reports of one slot take while it is judged, each flowCost
-	// times its bytes, whatever tables they announce. Others are not taken.
+	// mostJudged bounds the memory for the reports of one slot while it is judged: each
+	// takes flowCost times its bytes, whatever table size it announces. Further reports
+	// are rejected.
 	mostJudged = 1 << 30
 	flowCost   = 16
-	// mostFollowed bounds the flows that a watcher follows, at each place of each one. All are
-	// dropped where they are more.
+	// mostFollowed bounds the flows that a watcher follows at each place. Beyond it all
+	// are dropped.
 	mostFollowed = 1 << 21
 )
 
-// slots is what all switches count of flows in slots of one length. Slots are numbered
-// by the wall clock.
+// slots holds the reports of all switches for slots of one length. Slots are numbered by
+// the wall clock.
 type slots struct {
 	length    frame.Time
 	names     []string // of switches
 	index     map[string]int
 	ports     [][]flowradar.End
-	links     map[flowradar.End]string // by the end where they begin
+	links     map[flowradar.End]string // by the end where they start
 	decode    *flowradar.Collector
 	waiting   map[uint64]*waitingSlot
-	order     []uint64 // of these
+	order     []uint64 // of the waiting slots
 	bytes     int
-	next      uint64 // slots before it are judged
-	noted     uint64 // the last one that watchers were reported
+	next      uint64 // earlier slots have been judged
+	noted     uint64 // the last one that watchers have seen
 	reporters map[reporter]*reported
-	watchers  map[uint64]*flowradar.Watcher // by the window that they begin with
+	watchers  map[uint64]*flowradar.Watcher // by the window with which they start
 }
 
-// waitingSlot is a slot that is not judged.
+// waitingSlot is a slot that has not been judged.
 type waitingSlot struct {
-	since   time.Time // when the first report came
+	since   time.Time // when the first report arrived
 	reports []waitingReport
-	cost    int // of these when they are judged
+	cost    int // memory of its reports while they are judged
 }
 
 type waitingReport struct {
 	sw, workers int
-	whole       bool // it is of one slot, and of all of it
+	whole       bool // it covers exactly one slot, completely
 	body        []byte
 }
 
-// size is what a report takes until its slot is judged.
+// size returns the memory that a report takes until its slot is judged.
 func (w *waitingReport) size() int { return len(w.body) + 128 }
 
-// cost is what it takes while its slot is judged: what of its table is not zero and a copy
-// of that, and what its flows become.
+// cost returns the memory that it takes while its slot is judged: the nonzero part of its
+// table, a copy of that, and its flows.
 func (w *waitingReport) cost() int { return flowCost * len(w.body) }
 
 // reporter is a worker of a switch.
 type reporter struct{ sw, shard int }
 
-// reported is how far a worker's reports are.
+// reported is the progress of a worker's reports.
 type reported struct {
 	slot     uint64
 	lastSeen time.Time
@@ -116,8 +118,8 @@ func newSlots(n *Network, length frame.Time) *slots {
 	return s
 }
 
-// slotOf returns the length of a report's slot, false if it was ended before its time.
-// A node's slots begin at multiples of their length.
+// slotOf returns the length of a report's slot, and false if the slot ended early. A
+// node's slots start at multiples of their length.
 func slotOf(r *flowradar.Report) (frame.Time, bool) {
 	const most = 1 << 40
 	if r.Slots == 0 || r.Slot > most || r.From < 0 || r.To <= r.From {
@@ -128,7 +130,7 @@ func slotOf(r *flowradar.Report) (frame.Time, bool) {
 	return length, length >= frame.Millisecond && length <= longestSlot && r.To%ends == 0 && r.From/length == frame.Time(r.Slot)
 }
 
-// flowReport puts a report of FlowRadar to those of its slot.
+// flowReport adds a FlowRadar report to those of its slot.
 func (a *Analysis) flowReport(m *message, r *telemetry.Report) {
 	h, err := flowradar.ParseHeader(r.Body)
 	if err != nil {
@@ -156,10 +158,10 @@ func (a *Analysis) flowReport(m *message, r *telemetry.Report) {
 	}
 	sw, ok := s.index[name]
 	if !ok {
-		a.problem("foreign") // a host's
+		a.problem("foreign") // from a host
 		return
 	}
-	// The nodes' clocks begin with the exporter.
+	// The nodes' clocks start with the exporter.
 	begin := frame.Time(h.Slot)*length + frame.Time(m.Boot)
 	slot := uint64((begin + length/2) / length)
 	if begin < 0 || begin > frame.Time(a.now.UnixNano())+frame.Time(reportTimeout) {
@@ -199,7 +201,7 @@ func (a *Analysis) flowReport(m *message, r *telemetry.Report) {
 	t.slot, t.lastSeen = max(t.slot, slot+uint64(h.Slots)-1), a.now
 }
 
-// waitingBytes is what slots of all lengths take.
+// waitingBytes returns the memory of waiting slots of all lengths.
 func (a *Analysis) waitingBytes() (n int) {
 	for _, s := range a.slots {
 		n += s.bytes
@@ -207,8 +209,8 @@ func (a *Analysis) waitingBytes() (n int) {
 	return n
 }
 
-// judgeOldest judges a slot before its time, the oldest of the length that has the most
-// bytes. It returns false if none waits.
+// judgeOldest judges a slot early: the oldest one of the length that takes the most
+// memory. It returns false if none is waiting.
 func (a *Analysis) judgeOldest() bool {
 	var most *slots
 	for _, length := range slices.Sorted(maps.Keys(a.slots)) {
@@ -244,7 +246,7 @@ func (a *Analysis) judgeSlots() {
 	}
 }
 
-// reportedTo is the last slot that every worker that reports has reported.
+// reportedTo returns the last slot that every active worker has reported.
 func (s *slots) reportedTo(now time.Time) uint64 {
 	until := ^uint64(0)
 	for k, t := range s.reporters {
@@ -258,7 +260,7 @@ func (s *slots) reportedTo(now time.Time) uint64 {
 	return until
 }
 
-// judgeSlot decodes what switches counted in a slot, and has it watched.
+// judgeSlot decodes what switches counted in a slot, and passes it to the watchers.
 func (a *Analysis) judgeSlot(s *slots, n uint64) {
 	from := frame.Time(n) * s.length
 	for _, w := range s.waiting[n].reports {
@@ -270,7 +272,7 @@ func (a *Analysis) judgeSlot(s *slots, n uint64) {
 		}
 		r.Node, r.Slot, r.From, r.To = uint16(w.sw), n, from, from+s.length
 		if !w.whole {
-			r.Slots = 0 // it is not about this slot alone
+			r.Slots = 0 // not about this slot alone
 		}
 		s.decode.Workers(r.Node, w.workers)
 		s.decode.Add(r)
@@ -292,7 +294,7 @@ func (a *Analysis) judgeSlot(s *slots, n uint64) {
 	s.next = n + 1
 }
 
-// watch makes events of what a slot shows.
+// watch turns what a slot shows into events.
 func (a *Analysis) watch(s *slots, slot *flowradar.Slot) {
 	now := slot.Number / uint64(window/s.length)
 	for first := range s.watchers {
@@ -307,12 +309,12 @@ func (a *Analysis) watch(s *slots, slot *flowradar.Slot) {
 			w = flowradar.NewLooseWatcher(s.ports, apart)
 			s.watchers[first] = w
 		} else if slot.Number > s.noted+1 {
-			// Of the slots between there are no reports.
+			// There are no reports of the slots in between.
 			w.Note(slot.From, &flowradar.Slot{Number: slot.Number - 1, From: slot.From - s.length, To: slot.From, Switches: make([]flowradar.SwitchSlot, len(s.names))})
 		}
 		for _, f := range w.Note(slot.To, slot) {
 			e := s.event(&f)
-			found[e.ID] = e // what both see is one
+			found[e.ID] = e // what both watchers see is one event
 		}
 		if w.Len() > a.most.followed {
 			delete(s.watchers, first)
@@ -340,7 +342,7 @@ func (s *slots) event(f *flowradar.Finding) Event {
 	if f.Flow.Rest&telemetry.HashedAddrs == 0 {
 		e.Src, e.Dst = ipv4(f.Flow.Src()), ipv4(f.Flow.Dst())
 	} else {
-		e.Reason = fmt.Sprint(f.Flow) // of IPv6 addresses there are hashes alone
+		e.Reason = fmt.Sprint(f.Flow) // for IPv6 there are only hashes of addresses
 	}
 	e.name(e.What, e.Where, f.Flow, f.From)
 	return e

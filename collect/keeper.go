@@ -8,27 +8,27 @@ import (
 	"gswitch/telemetry"
 )
 
-// keeper puts the reports of one start of an exporter into the stream, each once.
+// keeper puts the reports of one exporter start into the stream, each once.
 type keeper struct {
 	store   *Store
 	network *Network
 	hello   telemetry.Hello
 	token   string
-	most    int    // bytes of a message
-	had     uint64 // the number of the last report that the stream had when it began
+	most    int    // limit of a message in bytes
+	had     uint64 // number of the last report in the stream when it started
 	last    [Lanes]laneEnd
 }
 
-// laneEnd is the last of an exporter that a lane has.
+// laneEnd is the last report of an exporter in a lane.
 type laneEnd struct {
 	known  bool
 	report uint64 // its number
-	seq    uint64 // of the message, 0: none is there
-	missed uint64 // that this message says
+	seq    uint64 // of the message; 0: it is no longer there
+	missed uint64 // missed reports according to this message
 }
 
-// kept is what became of reports: how many are in the stream, or were, and the number of the
-// last that is.
+// kept is the outcome of reports: how many were stored, how many had been stored before,
+// and the number of the last one.
 type kept struct{ Stored, Again, Last uint64 }
 
 func newKeeper(s *Store, n *Network, h telemetry.Hello) *keeper {
@@ -37,15 +37,15 @@ func newKeeper(s *Store, n *Network, h telemetry.Hello) *keeper {
 }
 
 const (
-	// maxHelloShare is room for the hello in a message, and for its headers.
+	// maxHelloShare is the space for the hello and its headers in a message.
 	maxHelloShare = 256 << 10
-	// mostSwitches is of how many switches a message has reports, so that the hello fits,
-	// whatever their names.
+	// mostSwitches is the largest number of switches with reports in a message, so that
+	// the hello fits, whatever their names.
 	mostSwitches = 128
 )
 
-// begin returns the number of the last report that the stream has of this start, and goes
-// on with what was missed before this connection.
+// begin returns the number of the last report of this exporter start in the stream, and
+// takes over what was missed before this connection.
 func (k *keeper) begin(ctx context.Context) (last uint64, err error) {
 	for lane := range Lanes {
 		e, err := k.end(ctx, lane)
@@ -58,11 +58,12 @@ func (k *keeper) begin(ctx context.Context) (last uint64, err error) {
 	return last, nil
 }
 
-// missed notes that the reports up to a number that are not in the stream never will be. Of
-// which lanes they would be is not known: the next message of each says so.
+// missed records that the reports up to a number that are not in the stream never will
+// be. Their lanes are unknown, so the next message of each lane says so.
 func (k *keeper) missed(upTo uint64) { k.hello.Missed = max(k.hello.Missed, upTo) }
 
-// keep returns when all reports are in the stream, which come by their numbers.
+// keep returns when all reports are in the stream. They are in the order of their
+// numbers.
 func (k *keeper) keep(ctx context.Context, reports []telemetry.Report) (done kept, err error) {
 	var wire [Lanes][]byte
 	var to [Lanes]uint64
@@ -114,15 +115,15 @@ func (k *keeper) keep(ctx context.Context, reports []telemetry.Report) (done kep
 	return done, nil
 }
 
-// of is the hello of a message, with the switches alone whose reports are in it: a few
-// bytes of reports must not take the disk that all switches of an exporter take.
+// of returns the hello for a message, with only the switches whose reports are in it:
+// small reports must not take the space of all switches of an exporter.
 func (k *keeper) of(from map[uint16]bool) *telemetry.Hello {
 	h := k.hello
 	h.Nodes = nil
 	for _, n := range k.hello.Nodes {
 		if from[n.ID] {
 			h.Nodes = append(h.Nodes, n)
-			delete(from, n.ID) // the first that has the number
+			delete(from, n.ID) // the first one with the number
 		}
 	}
 	return &h
@@ -141,9 +142,9 @@ func (k *keeper) end(ctx context.Context, lane int) (*laneEnd, error) {
 	return e, nil
 }
 
-// put puts a message into the stream. Where the stream does not end for this
-// exporter as it did, either what it had was analysed and is gone, or another
-// collector has a connection of the same exporter, which must not go on.
+// put puts a message into the stream. If the last message of this exporter in the stream
+// is not the expected one, either it has been analysed and deleted, or another collector
+// has a connection of the same exporter, and this one must end.
 func (k *keeper) put(ctx context.Context, lane int, wire []byte, to uint64, from map[uint16]bool) error {
 	data, err := encode(k.of(from), wire)
 	if err != nil {

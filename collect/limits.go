@@ -14,7 +14,7 @@ import (
 	"gswitch/mirror"
 )
 
-// uses is what an analysis holds.
+// uses is the memory use of an analysis.
 type uses struct {
 	seen, flows, judged, followed, digests, batches, hops int
 	refused                                               refusals
@@ -33,7 +33,7 @@ func (a *Analysis) uses() uses {
 	return u
 }
 
-// Limits says what the analyses of lanes hold, of what they may.
+// Limits returns the limits and uses of the lanes' analyses.
 func (m *Metrics) Limits() []*api.Limit {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *Metrics) Limits() []*api.Limit {
 	}
 }
 
-// Limits says what connections hold, of what they may.
+// Limits returns the limits and uses of connections.
 func (r *Receiver) Limits() []*api.Limit {
 	v := []*api.Limit{
 		{Kind: "connections", Name: "connections of exporters", Unit: "connections"},
@@ -78,12 +78,12 @@ func (r *Receiver) Limits() []*api.Limit {
 	return v
 }
 
-// Limits says how much waits for the stream.
+// Limits returns the limit and use of the queue for the stream.
 func (c *Copies) Limits() []*api.Limit {
 	return []*api.Limit{{Kind: "memory", Name: "copies that wait for the stream", Unit: "bytes", Used: uint64(c.waiting.Load()), Limit: mostCopyBytes, Refused: c.overrun.Load()}}
 }
 
-// Limits says how full the streams are.
+// Limits returns how full the streams are.
 func (s *Store) Limits(ctx context.Context) ([]*api.Limit, error) {
 	reports, err := s.reports.Info(ctx)
 	if err != nil {
@@ -99,10 +99,10 @@ func (s *Store) Limits(ctx context.Context) ([]*api.Limit, error) {
 	}, nil
 }
 
-// limitsSubject is where collectors are asked what is bounded.
+// limitsSubject is the subject for queries of limits.
 const limitsSubject = "gswitch.limits"
 
-// AnswerLimits answers requests by the server or cluster, until ctx ends.
+// AnswerLimits answers queries from the server or cluster until ctx ends.
 func (s *Store) AnswerLimits(ctx context.Context, take func(context.Context) (*api.Limits, error)) error {
 	return s.answer(ctx, limitsSubject, "", func(ctx context.Context, _ []byte) any {
 		v, err := take(ctx)
@@ -113,7 +113,7 @@ func (s *Store) AnswerLimits(ctx context.Context, take func(context.Context) (*a
 	})
 }
 
-// answer answers requests, in a group one member each, until ctx ends.
+// answer answers requests until ctx ends; in a group, one member answers each.
 func (s *Store) answer(ctx context.Context, subject, group string, take func(context.Context, []byte) any) error {
 	sub, err := s.subscribe(ctx, subject, group, take)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Store) subscribe(ctx context.Context, subject, group string, take func(
 		ctx, cancel := context.WithTimeout(ctx, 2*s.patience)
 		defer cancel()
 		if text, err := json.Marshal(take(ctx, m.Data)); err == nil {
-			_ = m.Respond(text) // the client may be gone
+			_ = m.Respond(text) // the client may have gone away
 		}
 	})
 }
@@ -137,7 +137,7 @@ func (s *Store) subscribe(ctx context.Context, subject, group string, take func(
 // askWait is how long collectors may take to answer, in a Store that was opened.
 const askWait = 2 * time.Second
 
-// AskLimits asks all collectors that run.
+// AskLimits queries all running collectors.
 func (s *Store) AskLimits(ctx context.Context) (*api.Limits, error) {
 	v, err := askAll[api.Limits](ctx, s, limitsSubject)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Store) AskLimits(ctx context.Context) (*api.Limits, error) {
 	return out, nil
 }
 
-// askAll asks all collectors that run, of which one at least must answer.
+// askAll queries all running collectors, of which at least one must answer.
 func askAll[T any](ctx context.Context, s *Store, subject string) (v []*T, err error) {
 	keys, err := s.lanes.Keys(ctx)
 	if err != nil {
@@ -177,7 +177,7 @@ func askAll[T any](ctx context.Context, s *Store, subject string) (v []*T, err e
 	for ; left > 0; left-- {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
-			break // one that ended a moment ago
+			break // one has just ended
 		}
 		one := new(T)
 		if err := json.Unmarshal(m.Data, one); err != nil {

@@ -16,18 +16,18 @@ import (
 const lossKind = "lossradar"
 
 const (
-	// reportTimeout is how long a switch reports nothing before its neighbours' digests are
+	// reportTimeout is how long a switch may be silent before its neighbours' digests are
 	// judged without it.
 	reportTimeout = 10 * time.Second
-	// longestBatch bounds what is kept.
+	// longestBatch is the longest batch period that is accepted.
 	longestBatch = frame.Second
-	// mostDigests bounds the bytes of digests that wait for those of the other end, of all
-	// links of a lane, and mostBatches those of batches that are not decided. The newest of
-	// the link that has the most are left out where they are more, and such a link begins
-	// anew.
+	// mostDigests bounds the bytes of digests that wait for the other end, over all links
+	// of a lane, and mostBatches those of undecided batches. Beyond the first, the newest
+	// digests of the link with the most are dropped; beyond the second, the link with the
+	// most restarts.
 	mostDigests = 256 << 20
 	mostBatches = 512 << 20
-	// digestCost is what a digest takes beside its cells.
+	// digestCost is the memory of a digest besides its cells, in bytes.
 	digestCost = 256
 )
 
@@ -40,21 +40,21 @@ type linkKey struct {
 // node is a switch that reports.
 type node struct {
 	workers int
-	// reportedTo is how far its digests are, in its own time; lastSeen when the stream got
-	// the last.
+	// reportedTo is the time up to which it has sent digests, in its own time; lastSeen
+	// is when the stream received the last one.
 	reportedTo frame.Time
 	lastSeen   time.Time
-	// missedTo is until when, in its own time, digests of it may never have come; 0: all
-	// came. boot and missed are of the last message that said so, and within until a
-	// digest has come from behind what was missed: one message has reports from before it,
-	// too.
+	// missedTo is the time, in its own time, up to which digests may be missing for good;
+	// 0: none is. boot and missed are from the last message that said so. within holds
+	// until a digest arrives from after the missing ones, since a message may also have
+	// reports from before them.
 	missedTo     frame.Time
 	boot, missed uint64
 	within       bool
 }
 
-// miss notes what the message of a digest says of others, which came before it and were
-// lost: where its exporter had no memory, or began anew.
+// miss records what the message of a digest says about lost earlier ones: the exporter
+// had no memory for them, or restarted.
 func (n *node) miss(now time.Time, m *message, sequence uint64, d *lossradar.Report) {
 	if n.boot != 0 && n.boot != m.Boot || m.Missed > n.missed {
 		n.missed, n.within = m.Missed, true
@@ -66,8 +66,9 @@ func (n *node) miss(now time.Time, m *message, sequence uint64, d *lossradar.Rep
 	n.boot = m.Boot
 }
 
-// missedUntil is until when a missing report of a node says nothing about a batch; 0: it always
-// does. A digest may be two batches behind those of other ports.
+// missedUntil returns the time up to which a missing report of a node says nothing about
+// a batch; 0: it always does. A digest may lag up to two batches behind those of other
+// ports.
 func (n *node) missedUntil(period frame.Time) frame.Time {
 	if n.missedTo == 0 {
 		return 0
@@ -75,7 +76,7 @@ func (n *node) missedUntil(period frame.Time) frame.Time {
 	return n.missedTo + 2*period
 }
 
-// link is a direction of a link whose ends report.
+// link is one direction of a link whose ends report.
 type link struct {
 	name     string
 	ends     [2]string // names
@@ -84,21 +85,21 @@ type link struct {
 	shape    lossradar.Shape
 	period   frame.Time
 	workers  [2]int
-	waiting  []*lossradar.Report // by their end
-	bytes    int                 // of these
-	judged   frame.Time          // how far the collector is
-	sum      lossradar.Sum       // when it was looked at last
-	early    *early              // nil: an end is not known
+	waiting  []*lossradar.Report // ordered by their end
+	bytes    int                 // of the waiting digests
+	judged   frame.Time          // up to which the collector has judged
+	sum      lossradar.Sum       // at the last check
+	early    *early              // nil: one end is unknown
 }
 
-// The numbers that the two ends of a link have in its collector: switches of
-// several daemons may have the same.
+// The numbers of a link's two ends in its collector, since switches of different daemons
+// may have the same number.
 const (
 	nearEnd = 1
 	farEnd  = 2
 )
 
-// digest takes a digest.
+// digest processes a digest.
 func (a *Analysis) digest(m *message, r *telemetry.Report) {
 	d, err := lossradar.Parse(r.Body, 1<<16)
 	if err != nil {
@@ -126,7 +127,7 @@ func (a *Analysis) digest(m *message, r *telemetry.Report) {
 			n.workers = o.Workers
 		}
 	}
-	// The nodes' clocks begin with the exporter.
+	// The nodes' clocks start with the exporter.
 	d.From, d.To = d.From+frame.Time(m.Boot), d.To+frame.Time(m.Boot)
 	n.lastSeen, n.reportedTo = a.now, max(n.reportedTo, d.To)
 	n.miss(a.now, m, r.Sequence, d)
@@ -150,7 +151,7 @@ func (a *Analysis) digest(m *message, r *telemetry.Report) {
 	l.add(a, d)
 }
 
-// add puts a digest in its place.
+// add inserts a digest in order.
 func (l *link) add(a *Analysis, d *lossradar.Report) {
 	if !d.Meter.Down {
 		l.period = (d.To - d.From) / frame.Time(d.Merged+1)
@@ -175,17 +176,17 @@ func (l *link) add(a *Analysis, d *lossradar.Report) {
 	}
 }
 
-// sizeOf is what a digest takes.
+// sizeOf returns the memory of a digest.
 func sizeOf(d *lossradar.Report) int { return d.Shape.Bytes() + digestCost }
 
-// hold counts bytes of digests that wait.
+// hold counts the bytes of waiting digests.
 func (l *link) hold(a *Analysis, n int) {
 	l.bytes += n
 	a.digests += n
 }
 
-// leaveOut drops the newest digest of the link that has the most: one that is of an
-// instant far ahead waits for ever.
+// leaveOut drops the newest digest of the link that has the most: one that is far in the
+// future would wait forever.
 func (a *Analysis) leaveOut() {
 	var most *link
 	for _, k := range a.linkKeys() {
@@ -204,7 +205,7 @@ func (a *Analysis) leaveOut() {
 	a.problem("full")
 }
 
-// batchBytes is what batches of all links take that are not decided.
+// batchBytes returns the memory of undecided batches of all links.
 func (a *Analysis) batchBytes() (n int) {
 	for _, l := range a.links {
 		n += l.batchBytes()
@@ -222,7 +223,7 @@ func (l *link) batchBytes() (n int) {
 	return n
 }
 
-// beginAnew has the link begin anew whose batches take the most.
+// beginAnew restarts the link whose batches take the most memory.
 func (a *Analysis) beginAnew() {
 	var most *link
 	for _, k := range a.linkKeys() {
@@ -238,7 +239,8 @@ func (a *Analysis) beginAnew() {
 	a.problem("full")
 }
 
-// judgeLinks looks how far the ends of links are, and evaluates what both have reported.
+// judgeLinks determines how far the ends of links have reported, and evaluates what both
+// have.
 func (a *Analysis) judgeLinks() {
 	for _, k := range a.linkKeys() {
 		l := a.links[k]
@@ -259,7 +261,7 @@ func (a *Analysis) judgeLinks() {
 	}
 }
 
-// linkKeys are those of all links, in one order.
+// linkKeys returns the keys of all links in a fixed order.
 func (a *Analysis) linkKeys() []linkKey {
 	keys := make([]linkKey, 0, len(a.links))
 	for k := range a.links {
@@ -278,8 +280,9 @@ func (l *link) lastSeen() (t time.Time) {
 	return t
 }
 
-// reportedTo is how far both ends are. One that reports nothing for long does not count; but
-// where none reports, as while the collector was away, each has its time from then on.
+// reportedTo returns how far both ends have reported. An end that has been silent for
+// long does not count, but if nothing was received from anyone, for instance while the
+// collector was down, the wait starts when reports resume.
 func (l *link) reportedTo(now, resumed time.Time) frame.Time {
 	until, first := frame.Never, frame.Time(0)
 	back := now.Sub(resumed) < reportTimeout
@@ -288,20 +291,20 @@ func (l *link) reportedTo(now, resumed time.Time) frame.Time {
 		case n != nil && (back || now.Sub(n.lastSeen) < reportTimeout):
 			until = min(until, n.reportedTo)
 		case n == nil && len(l.waiting) > 0 && (back || now.UnixNano()-int64(l.waiting[0].To) < int64(reportTimeout)):
-			return 0 // it may begin to report a little later
+			return 0 // it may start reporting a little later
 		}
 		if n != nil {
 			first = max(first, n.reportedTo)
 		}
 	}
 	if until == frame.Never {
-		return first + 4*longestBatch // both have ended: what there is is all
+		return first + 4*longestBatch // both have ended: nothing more will arrive
 	}
 	return until
 }
 
-// judgeLink gives the collector of a link what both ends have reported, in the order
-// of their time.
+// judgeLink passes what both ends have reported to the collector of a link, in the order
+// of time.
 func (a *Analysis) judgeLink(l *link) {
 	if l.from == nil || l.period <= 0 {
 		return
@@ -330,8 +333,8 @@ func (a *Analysis) judgeLink(l *link) {
 	}
 }
 
-// seen gives the collector the ends that have reported all up to an instant, so that
-// a missing report of a batch means that they counted nothing.
+// seen tells the collector that the ends have reported everything up to an instant, so
+// that a missing report of a batch means that they counted nothing.
 func (l *link) seen(now time.Time, at frame.Time) {
 	if l.collect == nil {
 		return
@@ -346,7 +349,7 @@ func (l *link) seen(now time.Time, at frame.Time) {
 	}
 }
 
-// fits reports whether the collector is one for such digests.
+// fits reports whether the collector is suitable for such digests.
 func (l *link) fits(d *lossradar.Report) bool {
 	return l.collect != nil && (d.Meter.Down || l.shape == d.Shape && l.workers == l.shards())
 }
@@ -359,8 +362,7 @@ func (l *link) shards() (w [2]int) {
 	return w
 }
 
-// begin makes a collector for digests of a shape and a period, which the digests of
-// the entrance show.
+// begin makes a collector for the shape and period of the digests of the upstream end.
 func (l *link) begin(a *Analysis, d *lossradar.Report) bool {
 	timing := lossradar.Timing{Period: l.period, Timeout: 2 * l.period}
 	if l.period > longestBatch || timing.Validate() != nil {
@@ -372,12 +374,12 @@ func (l *link) begin(a *Analysis, d *lossradar.Report) bool {
 	}
 	l.shape, l.workers, l.sum = d.Shape, l.shards(), lossradar.Sum{}
 	judge := lossradar.DefaultThresholds(a.network.rate(l.name))
-	judge.Interval = 10 * l.period // the paper's: 100 ms and 10 ms
+	judge.Interval = 10 * l.period // as in the paper: 100 ms for batches of 10 ms
 	l.collect = lossradar.NewCollector(timing, l.period, []lossradar.Segment{l.segment(l.workers)}, []lossradar.Thresholds{judge})
 	return true
 }
 
-// segment is the link with the meters of as many workers at its ends.
+// segment returns the link with the meters of the given numbers of workers at its ends.
 func (l *link) segment(workers [2]int) lossradar.Segment {
 	s := lossradar.Segment{Name: l.name}
 	for shard := range workers[0] {
@@ -389,7 +391,7 @@ func (l *link) segment(workers [2]int) lossradar.Segment {
 	return s
 }
 
-// found makes events of lost packets: one for each flow, cause and interval.
+// found turns lost packets into events: one for each flow, cause and interval.
 func (a *Analysis) found(l *link, v []lossradar.Finding) {
 	type flow struct {
 		src, dst uint32
@@ -401,7 +403,7 @@ func (a *Analysis) found(l *link, v []lossradar.Finding) {
 	at := map[flow]*Event{}
 	for i := range v {
 		f := v[i].Fields()
-		// An interval has whole batches: the batch says which one it is.
+		// An interval consists of whole batches: the batch determines which one it is.
 		batch := v[i].At - frame.Time(uint64(f.Stamp)*uint64(l.period)>>lossradar.StampBits)
 		k := flow{f.Src, f.Dst, f.SrcPort, f.DstPort, f.Proto, v[i].Cause, batch / (10 * l.period)}
 		e := at[k]

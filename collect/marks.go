@@ -11,59 +11,59 @@ import (
 	"gswitch/mirror"
 )
 
-// Marks are what hosts were allowed to mark with the debug bit (Everflow's EnableDbg), under a
-// name that ends it.
+// Marks is a permission for hosts to mark packets with the debug bit (Everflow's
+// EnableDbg). It is revoked by its name.
 type Marks struct {
 	Name  string   `json:"name"`
 	Hosts []string `json:"hosts"`
-	Each  int      `json:"each"` // marks of a host in a second: most in its document
-	// Switches is how many switches copy a packet, with so many Bytes each.
+	Each  int      `json:"each"` // marks per second and host: the key most of the host's document
+	// Switches is the number of switches that copy a packet, with Bytes each.
 	Switches int         `json:"switches"`
 	Bytes    int         `json:"bytes"`
-	Rate     mirror.Rate `json:"rate"`  // the copies that these may lead to, as the collector has it
+	Rate     mirror.Rate `json:"rate"`  // largest rate of copies that these may cause, as the collector receives it
 	Since    time.Time   `json:"since"` // UTC
-	// For is for how long they are allowed, 0: until they end.
+	// For is how long they are allowed, 0: until revoked.
 	For   time.Duration `json:"for_ns,omitempty"`
 	Until time.Time     `json:"until,omitzero"` // UTC
 }
 
-// over reports whether they have ended by themselves.
+// over reports whether the permission has expired.
 func (m Marks) over(now time.Time) bool { return !m.Until.IsZero() && !now.Before(m.Until) }
 
-// from has them be allowed from an instant on.
+// from starts the permission at an instant.
 func (m *Marks) from(now time.Time) {
 	if m.Until = (time.Time{}); m.For > 0 {
 		m.Until = now.Add(m.For)
 	}
 }
 
-// MarksRequest is what a collector is asked for: marks that are to be allowed, the name of
-// those that end, or, with neither, what there is.
+// MarksRequest is a request to a collector: the permission to add, the name of the one to
+// revoke or, with neither, a query.
 type MarksRequest struct {
 	Allow *Marks `json:"allow,omitempty"`
 	End   string `json:"end,omitempty"`
 }
 
-// MarksState is what is allowed, and the budget of the network.
+// MarksState lists the permissions and the budget of the network.
 type MarksState struct {
 	Marks  []Marks       `json:"marks"`
 	Budget mirror.Budget `json:"budget"`
-	// Refused says why what was asked for was refused; then nothing has changed.
+	// Refused says why a request was refused. Nothing has changed then.
 	Refused string `json:"refused,omitempty"`
 }
 
 const (
 	marksSubject = "gswitch.marks"
 	loadSubject  = "gswitch.load"
-	marksGroup   = "marks" // of those who decide
+	marksGroup   = "marks" // queue group of the collectors
 	marksKey     = "marks" // in the bucket of lanes
-	// mostAllowed is how many marks are allowed at once, mostWords how many bytes their
-	// names and hosts have.
+	// mostAllowed is the largest number of permissions at once, mostWords the size of
+	// their names and hosts in bytes.
 	mostAllowed = 256
 	mostWords   = 1 << 11
 )
 
-// AnswerLoad says of one collector what it takes, and what comes, until ctx ends.
+// AnswerLoad answers queries for the budget and load of this collector, until ctx ends.
 func (s *Store) AnswerLoad(ctx context.Context, take func() mirror.Budget) error {
 	return s.answer(ctx, loadSubject, "", load(take))
 }
@@ -72,8 +72,8 @@ func load(take func() mirror.Budget) func(context.Context, []byte) any {
 	return func(context.Context, []byte) any { return take() }
 }
 
-// AnswerMarks decides about marks, one collector of those that run for each request, until ctx
-// ends. It counts what is refused.
+// AnswerMarks decides requests for marks until ctx ends. Each request is handled by one
+// of the running collectors. Refusals are counted.
 func (s *Store) AnswerMarks(ctx context.Context, m *Metrics) error {
 	return s.answer(ctx, marksSubject, marksGroup, s.decider(m))
 }
@@ -84,14 +84,14 @@ func (s *Store) decider(m *Metrics) func(context.Context, []byte) any {
 
 func (st *MarksState) refused() *string { return &st.Refused }
 
-// AskMarks asks the collectors that run about marks. To ask again for what was allowed has
-// it last as long again, and changes nothing else.
+// AskMarks sends a request for marks to the running collectors. Repeating a request only
+// extends the permission.
 func (s *Store) AskMarks(ctx context.Context, r *MarksRequest) (*MarksState, error) {
 	return ask[MarksState](ctx, s, marksSubject, r)
 }
 
-// decide carries out a request. Of two that come at once the second one is decided by what the
-// first one left.
+// decide carries out a request. Of two concurrent requests, the second is decided on the
+// result of the first.
 func (s *Store) decide(ctx context.Context, r *MarksRequest) (st *MarksState, err error) {
 	if r.Allow != nil && r.End != "" {
 		return nil, errors.New("marks are allowed or ended: ask for one at a time")
@@ -123,13 +123,13 @@ func (s *Store) decide(ctx context.Context, r *MarksRequest) (st *MarksState, er
 	return st, err
 }
 
-// same reports whether what was allowed is what is asked for, for whatever time: it is asked for
-// again since no answer came, or to last longer.
+// same reports whether a permission equals the requested one except for its duration: the
+// request is repeated because no answer arrived, or to extend it.
 func (m *Marks) same(o Marks) bool {
 	return m.Name == o.Name && slices.Equal(m.Hosts, o.Hosts) && m.Each == o.Each && m.Switches == o.Switches && m.Bytes == o.Bytes
 }
 
-// change allows marks or ends them, or says why not.
+// change adds or revokes permissions, or says why not.
 func (st *MarksState) change(r *MarksRequest, now time.Time) error {
 	name := r.End
 	if r.Allow != nil {

@@ -11,25 +11,24 @@ import (
 	"gswitch/telemetry"
 )
 
-// Lanes is how many lanes reports are divided into. All collectors of a stream must
-// have the same.
+// Lanes is the number of lanes. All collectors of a stream must use the same number.
 const Lanes = 16
 
-// Mirrored is the kind of reports that are copies of packets: when the collector got
-// it, in ns since 1970 in 8 bytes, and the copy with an Ethernet header.
+// Mirrored is the kind of reports that are copies of packets: the time of arrival at the
+// collector in ns since 1970, in 8 bytes, and the copy with an Ethernet header.
 const Mirrored = "mirrored"
 
-// message is what the stream holds: who made reports, and some of them, by their
-// numbers. One without reports says that time goes on.
+// message is a message of the stream: an exporter, and some of its numbered reports. A
+// message without reports says that time has passed.
 type message struct {
 	telemetry.Hello
 	reports []telemetry.Report
 }
 
-// tick is the name of the exporter of messages that say that time goes on.
+// tick is the exporter name in messages that say that time has passed.
 const tick = "time"
 
-// encode returns a message of reports in their wire form.
+// encode returns a message with reports in their wire format.
 func encode(h *telemetry.Hello, wire []byte) ([]byte, error) {
 	var b bytes.Buffer
 	if err := h.Write(&b); err != nil {
@@ -39,7 +38,7 @@ func encode(h *telemetry.Hello, wire []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// decode reads a message. The bodies of its reports are parts of b.
+// decode decodes a message. The bodies of its reports refer to b.
 func decode(b []byte) (*message, error) {
 	r := bytes.NewReader(b)
 	h, err := telemetry.ReadHello(r)
@@ -61,7 +60,7 @@ func decode(b []byte) (*message, error) {
 	return m, nil
 }
 
-// token names a start of an exporter in subjects.
+// token identifies a start of an exporter in subjects.
 func token(h *telemetry.Hello) string {
 	safe := func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
@@ -76,5 +75,5 @@ func reportSubject(lane int, token string) string {
 	return fmt.Sprintf("gswitch.report.%d.%s", lane, token)
 }
 
-// laneSubject is that of all reports of a lane.
+// laneSubject is the subject of all reports of a lane.
 func laneSubject(lane int) string { return reportSubject(lane, ">") }

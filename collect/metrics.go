@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are what a collector counts.
+// Metrics are the counters of a collector.
 type Metrics struct {
 	reports   *prometheus.CounterVec
 	copies    *prometheus.CounterVec
@@ -25,13 +25,13 @@ type Metrics struct {
 
 	mu    sync.Mutex
 	found map[int]Stats // by lane that is analysed here
-	uses  map[int]uses  // by the same
-	left  Stats         // of those that were
+	uses  map[int]uses  // likewise
+	left  Stats         // totals of lanes that were analysed here before
 	// counts are the counters of the network: nil if nothing is analysed here.
 	counts *Network
 }
 
-// NewMetrics returns metrics that are registered.
+// NewMetrics returns metrics and registers them.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		reports:   vec("gcollect_reports_total", "Reports that exporters sent, by what became of them: they are in the stream (stored), were there already (again), or are larger than a message may be (too-large).", "outcome"),
@@ -65,8 +65,8 @@ func (m *Metrics) received(k kept) {
 	m.reports.WithLabelValues("again").Add(float64(k.Again))
 }
 
-// families are what analyses count, as metrics: the sum over the lanes that are
-// analysed here, and were.
+// families are the counters of analyses as metrics: the sum over the lanes that are, or
+// were, analysed here.
 var families = map[string]struct {
 	*prometheus.Desc
 	labels func(label string) []string
@@ -119,7 +119,7 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 	}
 }
 
-// sum is what was counted here, and the counters that there are now.
+// sum returns what was counted here, and the present counters.
 func (m *Metrics) sum() (Stats, *counters) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,21 +133,21 @@ func (m *Metrics) sum() (Stats, *counters) {
 	return sum, now
 }
 
-// have notes whose counters are counted.
+// have sets the network whose counters are counted.
 func (m *Metrics) have(n *Network) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.counts = n
 }
 
-// analysed notes what the analysis of a lane counted so far, and what it holds.
+// analysed records the counters and the memory use of a lane's analysis.
 func (m *Metrics) analysed(lane int, s Stats, u uses) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.found[lane], m.uses[lane] = s, u
 }
 
-// leftLane notes that it ends.
+// leftLane records that it has ended.
 func (m *Metrics) leftLane(lane int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

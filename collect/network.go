@@ -11,17 +11,17 @@ import (
 	"gswitch/telemetry/lossradar"
 )
 
-// Network is what is known of the network that reports come from.
+// Network is what is known about the network that reports come from.
 type Network struct {
-	plan *fabric.Plan // nil: nothing
-	// TraceIdle is after how long without a copy of a packet its trace is judged; 0:
-	// mirror.IdleTime. Collectors that share the work have the same.
+	plan *fabric.Plan // nil: nothing is known
+	// TraceIdle is the time without a copy of a packet after which its trace is judged;
+	// 0: mirror.IdleTime. It must be equal in collectors that share the work.
 	TraceIdle time.Duration
 
 	counters atomic.Pointer[counters]
 }
 
-// NewNetwork returns what is known of a topology; nil if there is none.
+// NewNetwork returns a network with a topology, which may be nil.
 func NewNetwork(t *fabric.Topology) (*Network, error) {
 	if t == nil {
 		return &Network{}, nil
@@ -30,15 +30,15 @@ func NewNetwork(t *fabric.Topology) (*Network, error) {
 	return &Network{plan: p}, err
 }
 
-// end is a port of a switch, and the link that begins there.
+// end is a port of a switch, and the link that starts there.
 type end struct {
 	link int // index in the topology
 	peer fabric.End
 	node int
 }
 
-// end finds a port of a switch by its name, and its number in the order of the
-// topology's links.
+// end finds a port of a switch by its name or its number in the order of the topology's
+// links.
 func (n *Network) end(name string, port int) (e end, ok bool) {
 	if n.plan == nil {
 		return e, false
@@ -51,7 +51,7 @@ func (n *Network) end(name string, port int) (e end, ok bool) {
 	return end{link: t.Nodes[node].Links[port], peer: t.Peer(node, port), node: node}, true
 }
 
-// laneOf says which lane a report belongs into.
+// laneOf returns the lane of a report.
 func (n *Network) laneOf(h *telemetry.Hello, r *telemetry.Report) int {
 	f := fnv.New32a()
 	switch r.Kind {
@@ -71,7 +71,7 @@ func (n *Network) laneOf(h *telemetry.Hello, r *telemetry.Report) int {
 	return int(f.Sum32() % Lanes)
 }
 
-// laneOfCopy divides copies by the packet that they are of.
+// laneOfCopy assigns copies to lanes by the packet that was copied.
 func laneOfCopy(body []byte) int {
 	f := fnv.New32a()
 	c, ok := mirror.Unwrap(body[min(8, len(body)):])
@@ -83,7 +83,7 @@ func laneOfCopy(body []byte) int {
 		f.Write(k.Dst[:])
 		f.Write([]byte{byte(k.SrcPort >> 8), byte(k.SrcPort), byte(k.DstPort >> 8), byte(k.DstPort), k.Proto, byte(k.ID >> 8), byte(k.ID)})
 	} else {
-		// What is no IPv4, such as pauses, in the order of its port.
+		// Copies of anything but IPv4, such as pauses, stay in the order of their port.
 		a := c.Switch.As4()
 		f.Write(append(a[:], byte(c.Info.Port>>8), byte(c.Info.Port)))
 	}
@@ -99,7 +99,7 @@ func nodeName(h *telemetry.Hello, id uint16) string {
 	return ""
 }
 
-// rate is that of a link between two switches in bit/s.
+// rate returns the rate of a link between two switches in bit/s.
 func (n *Network) rate(name string) float64 {
 	t := n.plan.Topology
 	for i := range t.Links {

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// pool is something of which there is so much for all peers, and so much for each:
+// pool is a resource with a limit for all peers together and a limit for each:
 // connections, or bytes of memory.
 type pool struct {
 	most  int
-	share int // the most of one peer; nothing larger is asked for
+	share int // limit of one peer; no request is larger
 
 	mu      sync.Mutex
 	used    int
 	peers   map[netip.Addr]int
-	waiting []*waiter // in their order
+	waiting []*waiter // in order of arrival
 	refused uint64
 }
 
@@ -34,8 +34,8 @@ func newPool(most, share int) *pool {
 	return &pool{most: most, share: share, peers: map[netip.Addr]int{}}
 }
 
-// peerOf is whose share a connection is charged to: an address, or the IPv6 network
-// of 64 bits that one machine can have all addresses of.
+// peerOf returns the peer to which a connection is charged: an IPv4 address or an IPv6
+// /64 network, of which one machine may have all addresses.
 func peerOf(a net.Addr) netip.Addr {
 	t, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -61,7 +61,7 @@ type part struct {
 
 func (p *pool) of(peer netip.Addr) *part { return &part{of: p, peer: peer} }
 
-// try takes n more if they are there.
+// try takes n more if they are available.
 func (h *part) try(n int) bool {
 	p := h.of
 	p.mu.Lock()
@@ -74,10 +74,10 @@ func (h *part) try(n int) bool {
 	return true
 }
 
-// errFull says that a pool had nothing for a peer in time.
+// errFull reports that a pool had nothing for a peer in time.
 var errFull = errors.New("there is no memory for it: others, or this address, have all of it")
 
-// take takes n more, and waits so long for that.
+// take takes n more, and waits up to patience for them.
 func (h *part) take(ctx context.Context, n int, patience time.Duration) error {
 	p := h.of
 	w := &waiter{h.peer, n, make(chan struct{})}
@@ -99,7 +99,7 @@ func (h *part) take(ctx context.Context, n int, patience time.Duration) error {
 	defer p.mu.Unlock()
 	if at := slices.Index(p.waiting, w); at >= 0 {
 		p.waiting = slices.Delete(p.waiting, at, at+1)
-		p.serve() // who stood behind it may have room
+		p.serve() // those behind it may now have room
 		if errors.Is(err, errFull) {
 			p.refused++
 		}
@@ -109,14 +109,14 @@ func (h *part) take(ctx context.Context, n int, patience time.Duration) error {
 	return nil
 }
 
-// refuse counts one that found no room, and does not wait.
+// refuse counts a request that found no room and does not wait.
 func (p *pool) refuse() {
 	p.mu.Lock()
 	p.refused++
 	p.mu.Unlock()
 }
 
-// release gives all back.
+// release gives everything back.
 func (h *part) release() {
 	p := h.of
 	p.mu.Lock()
@@ -142,8 +142,8 @@ func (p *pool) give(peer netip.Addr, n int) {
 	p.peers[peer] += n
 }
 
-// serve gives those that wait what they wait for, in their order. A peer that has its
-// share holds no others up.
+// serve grants waiting requests in order. A peer that has reached its limit does not
+// block others.
 func (p *pool) serve() {
 	keep := p.waiting[:0]
 	full := false
@@ -163,7 +163,7 @@ func (p *pool) serve() {
 	p.waiting = keep
 }
 
-// use is how much is taken, and how often it was not to be had.
+// use returns how much is in use, and how many requests were refused.
 func (p *pool) use() (used, refused uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,16 +12,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Filter chooses events.
+// Filter selects events.
 type Filter struct {
 	Kinds  []string  // empty: all
 	Since  time.Time // when they were found; zero: all
-	After  uint64    // behind this number in the stream; 0: all
-	Follow bool      // go on with those that come
+	After  uint64    // after this number in the stream; 0: all
+	Follow bool      // continue with new events
 }
 
-// Events calls f with events in the order in which they were found, until there are
-// no more, or f or ctx ends it.
+// Events calls f with events in the order in which they were found, until there are no
+// more, or f or ctx ends it.
 func (s *Store) Events(ctx context.Context, by Filter, f func(*Event) error) error {
 	info, err := s.events.Info(ctx)
 	if err != nil {
@@ -83,16 +83,16 @@ func (s *Store) Events(ctx context.Context, by Filter, f func(*Event) error) err
 	}
 }
 
-// State is how collectors are.
+// State is the state of the collectors.
 type State struct {
-	Reports    Stream      `json:"reports"` // that are kept
+	Reports    Stream      `json:"reports"` // reports in the stream
 	Events     Stream      `json:"events"`
 	Collectors []string    `json:"collectors"`
 	Lanes      []LaneState `json:"lanes"`
 	Exporters  []Exporter  `json:"exporters"`
 }
 
-// Stream is what a stream holds.
+// Stream is the content of a stream.
 type Stream struct {
 	Messages uint64    `json:"messages"`
 	Bytes    uint64    `json:"bytes"`
@@ -100,22 +100,22 @@ type Stream struct {
 	Last     time.Time `json:"last"`
 }
 
-// LaneState is how far a lane is analysed.
+// LaneState is the progress of a lane's analysis.
 type LaneState struct {
 	Lane   int       `json:"lane"`
 	Owner  string    `json:"owner"`
-	At     time.Time `json:"at"`     // of the last message that is analysed
-	Behind uint64    `json:"behind"` // messages that are not
+	At     time.Time `json:"at"`     // of the last message analysed
+	Behind uint64    `json:"behind"` // messages not yet analysed
 }
 
-// Exporter is how far the reports of one start of an exporter are analysed.
+// Exporter is the progress of the analysis for one exporter start.
 type Exporter struct {
 	Name   string    `json:"name"`
-	Report uint64    `json:"report"` // the last, by its number
+	Report uint64    `json:"report"` // number of the last one
 	At     time.Time `json:"at"`
 }
 
-// State asks how collectors are.
+// State queries the state of the collectors.
 func (s *Store) State(ctx context.Context) (*State, error) {
 	st := &State{}
 	for _, x := range []struct {
@@ -162,7 +162,7 @@ func (s *Store) State(ctx context.Context) (*State, error) {
 	return st, nil
 }
 
-// behind counts the messages of a lane behind a position.
+// behind counts the messages of a lane after a position.
 func (s *Store) behind(ctx context.Context, lane int, seq uint64) (uint64, error) {
 	c, err := s.reports.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{FilterSubjects: []string{laneSubject(lane)}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: seq + 1, HeadersOnly: true})
 	if err != nil {

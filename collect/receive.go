@@ -17,24 +17,25 @@ import (
 	"gswitch/telemetry"
 )
 
-// Receiver takes reports of exporters over TCP.
+// Receiver receives reports of exporters over TCP.
 type Receiver struct {
 	Store   *Store
 	Network *Network
-	From    []netip.Prefix // networks that may send; empty: all
+	From    []netip.Prefix // networks that may send; empty: any
 	Metrics *Metrics
 	Log     *slog.Logger
 
-	hello time.Duration // for which a connection may send no hello; 0: helloWait
+	hello time.Duration // time for a connection to send its hello; 0: helloWait
 
 	places *pool // connections
-	hellos *pool // bytes of the hellos
-	bodies *pool // bytes of the reports that are being read and stored
+	hellos *pool // bytes of hellos
+	bodies *pool // bytes of reports that are being read and stored
 	mu     sync.Mutex
-	open   map[string]*receiving // by the start of an exporter
+	open   map[string]*receiving // by exporter start
 }
 
-// NewReceiver returns one that takes from those addresses, all if there are none.
+// NewReceiver returns a receiver that accepts connections from the networks in from, or
+// from any if it is empty.
 func NewReceiver(s *Store, n *Network, from []netip.Prefix, m *Metrics, log *slog.Logger) *Receiver {
 	return &Receiver{Store: s, Network: n, From: from, Metrics: m, Log: log, open: map[string]*receiving{},
 		places: newPool(mostConnections, mostConnections/2), hellos: newPool(mostHellos, mostHellos/4), bodies: newPool(mostBodies, mostBodies/4)}
@@ -46,12 +47,12 @@ type receiving struct {
 	done chan struct{}
 }
 
-// What all connections have together at most, and one address a part of it. Who finds
-// no place, or no memory in time, is refused: exporters keep their reports and try
-// again.
+// Limits of all connections together; an address may have a part of each. A connection
+// that finds no room, or no memory in time, is refused: exporters keep their reports and
+// try again.
 const (
 	mostConnections = 4096
-	mostHellos      = 128 << 20 // bytes, as long as a connection is open
+	mostHellos      = 128 << 20 // bytes, as long as the connection is open
 	mostBodies      = 256 << 20 // bytes, until they are stored
 
 	firstBuffer = 4 << 10 // bytes, before the hello
@@ -61,12 +62,13 @@ const (
 const (
 	// helloWait is far longer than an exporter takes to send its hello.
 	helloWait = 10 * time.Second
-	// bodyWait is for how long a report that has begun may come, how long one waits for
-	// memory, and how long an acknowledgement waits for an exporter that does not read.
+	// bodyWait is how long a report may take to arrive once it has started, how long to
+	// wait for memory, and how long an acknowledgement waits for an exporter that does
+	// not read.
 	bodyWait = 30 * time.Second
 )
 
-// Serve takes connections until ctx ends.
+// Serve accepts connections until ctx ends.
 func (r *Receiver) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
@@ -106,7 +108,7 @@ func (r *Receiver) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// allowed reports whether an address is one of those that may send.
+// allowed reports whether an address may send.
 func allowed(from []netip.Prefix, a net.Addr) bool {
 	if len(from) == 0 {
 		return true
@@ -128,7 +130,7 @@ func allowed(from []netip.Prefix, a net.Addr) bool {
 	return false
 }
 
-// connection takes the reports of one connection.
+// connection receives the reports of one connection.
 func (r *Receiver) connection(ctx context.Context, c net.Conn) error {
 	peer := peerOf(c.RemoteAddr())
 	said, bodies := r.hellos.of(peer), r.bodies.of(peer)
@@ -157,13 +159,13 @@ func (r *Receiver) connection(ctx context.Context, c net.Conn) error {
 			r.failed(err)
 			return err
 		}
-		if last == 0 { // not before there is a report: it asks the store some forty times
+		if last == 0 { // only when there is a report: it asks the store some forty times
 			kept, err := k.begin(ctx)
 			if err != nil {
 				return err
 			}
 			if reports[0].Sequence > kept+1 {
-				k.missed(reports[0].Sequence - 1) // they did not come over another connection
+				k.missed(reports[0].Sequence - 1) // they did not arrive over another connection
 			}
 		}
 		if err := r.keep(ctx, c, k, reports, &last); err != nil {
@@ -173,7 +175,7 @@ func (r *Receiver) connection(ctx context.Context, c net.Conn) error {
 	}
 }
 
-// failed counts a connection that ends, by whose fault that is.
+// failed counts a connection that ended, by cause.
 func (r *Receiver) failed(err error) {
 	if errors.Is(err, errFull) {
 		r.Metrics.refused.WithLabelValues("memory").Inc()
@@ -182,8 +184,8 @@ func (r *Receiver) failed(err error) {
 	r.Metrics.bad.Inc()
 }
 
-// introduction reads the hello of an exporter. One that does not send it soon holds the place
-// of another one.
+// introduction reads the hello of an exporter. One that does not send it soon must not
+// occupy the place of another.
 func (r *Receiver) introduction(ctx context.Context, c net.Conn, b *bufio.Reader, said *part) (*telemetry.Hello, error) {
 	wait := cmp.Or(r.hello, helloWait)
 	if err := c.SetReadDeadline(time.Now().Add(wait)); err != nil {
@@ -208,7 +210,7 @@ func (r *Receiver) introduction(ctx context.Context, c net.Conn, b *bufio.Reader
 
 // keep stores reports and acknowledges them.
 func (r *Receiver) keep(ctx context.Context, c net.Conn, k *keeper, reports []telemetry.Report, last *uint64) error {
-	type gap struct{ before, size uint64 } // which report
+	type gap struct{ before, size uint64 } // before which report
 	var gaps []gap
 	for i := range reports {
 		n := &reports[i]
@@ -219,8 +221,9 @@ func (r *Receiver) keep(ctx context.Context, c net.Conn, k *keeper, reports []te
 		if n.Sequence > *last+1 && *last > 0 {
 			k.missed(n.Sequence - 1)
 		}
-		// Each is counted once, whichever connections the reports around it came over. Those before
-		// the first that this stream ever had may be in another one.
+		// Each missing report is counted once, whichever connections the reports around
+		// it arrived over. Those before the first that this stream ever had may be in
+		// another stream.
 		if before := max(*last, k.had); n.Sequence > before+1 && before > 0 {
 			gaps = append(gaps, gap{n.Sequence, n.Sequence - before - 1})
 		}
@@ -229,7 +232,7 @@ func (r *Receiver) keep(ctx context.Context, c net.Conn, k *keeper, reports []te
 	done, err := k.keep(ctx, reports)
 	r.Metrics.received(done)
 	for _, g := range gaps {
-		if err == nil || g.before <= done.Last { // else it comes again
+		if err == nil || g.before <= done.Last { // otherwise it is sent again
 			r.Metrics.missing.Add(float64(g.size))
 		}
 	}
@@ -243,8 +246,8 @@ func (r *Receiver) keep(ctx context.Context, c net.Conn, k *keeper, reports []te
 	return err
 }
 
-// enter makes a connection the only one of an exporter: the one before is broken, or
-// will be in a moment, and must not store reports beside it.
+// enter makes a connection the only one of an exporter: the previous one is broken, or
+// will be soon, and must not store reports at the same time.
 func (r *Receiver) enter(token string, c net.Conn) (leave func()) {
 	me := &receiving{c, make(chan struct{})}
 	r.mu.Lock()
@@ -266,16 +269,17 @@ func (r *Receiver) enter(token string, c net.Conn) (leave func()) {
 }
 
 const (
-	// mostAtOnce is how many bytes of reports are stored together, beside the last one.
+	// mostAtOnce is the number of bytes of reports that are stored together, in addition
+	// to the last one.
 	mostAtOnce = 512 << 10
-	// reportCost is what a report takes beside its bytes.
+	// reportCost is the memory of a report besides its bytes.
 	reportCost = 128
 )
 
-// some reads what there is of reports, at least one, for which it holds memory. One
-// that is too large for the stream has no body, and will not get one.
+// some reads the reports that are available, at least one, and charges their memory to
+// held. A report that is too large for the stream has no body, and will not get one.
 func (r *Receiver) some(ctx context.Context, c net.Conn, b *bufio.Reader, held *part, most int) (v []telemetry.Report, err error) {
-	// Who holds memory waits for no more than is there.
+	// A connection that holds memory does not wait for more reports.
 	for len(v) == 0 || b.Buffered() >= telemetry.ReportHeader && held.n < mostAtOnce {
 		size, err := telemetry.ReportSize(b)
 		if err != nil {
@@ -286,13 +290,13 @@ func (r *Receiver) some(ctx context.Context, c net.Conn, b *bufio.Reader, held *
 		case size > most && len(v) > 0:
 			return v, nil
 		case size > most:
-			// It is left out as it comes.
+			// It is skipped as it arrives.
 		case len(v) == 0:
 			if err := held.take(ctx, room, bodyWait); err != nil {
 				return nil, err
 			}
 		case !held.try(room):
-			return v, nil // one that has some waits for no more
+			return v, nil // do not wait for more memory
 		}
 		n, err := r.report(c, b, size, most)
 		switch {
@@ -307,7 +311,7 @@ func (r *Receiver) some(ctx context.Context, c net.Conn, b *bufio.Reader, held *
 	return v, nil
 }
 
-// report reads the next report, of which all must come soon.
+// report reads the next report, which must arrive completely within a time.
 func (r *Receiver) report(c net.Conn, b *bufio.Reader, size, most int) (telemetry.Report, error) {
 	if size > most || b.Buffered() >= size {
 		return telemetry.ReadReport(b, most)

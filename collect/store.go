@@ -18,15 +18,15 @@ const (
 	laneBucket   = "gswitch_lanes"
 )
 
-// Limits are for how much is kept, and for how long.
+// Limits bound the size and the age of the streams.
 type Limits struct {
-	Reports  int64         // bytes; what does not fit is not acknowledged
-	Events   int64         // bytes; the oldest go
+	Reports  int64         // bytes; reports that do not fit are not acknowledged
+	Events   int64         // bytes; the oldest are deleted
 	Age      time.Duration // of events
-	Replicas int           // servers of a cluster that have each message
+	Replicas int           // servers of a cluster that store each message
 }
 
-// Store is the streams.
+// Store holds the streams.
 type Store struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
@@ -37,7 +37,7 @@ type Store struct {
 	patience time.Duration
 }
 
-// Open opens the streams, and makes those that are not there.
+// Open opens the streams, and creates those that do not exist.
 func Open(ctx context.Context, nc *nats.Conn, l Limits) (*Store, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -59,8 +59,8 @@ func Open(ctx context.Context, nc *nats.Conn, l Limits) (*Store, error) {
 	return s, err
 }
 
-// ensure opens a stream. One that is there stays as whoever made it wants it, but
-// for the bytes and the age that it may have.
+// ensure opens a stream. An existing one keeps its configuration except for the limits of
+// size and age.
 func ensure(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := js.Stream(ctx, c.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -77,23 +77,23 @@ func ensure(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfi
 	return s, nil
 }
 
-// errConflict says that another collector wrote to a subject.
+// errConflict reports that another collector wrote to a subject.
 var errConflict = errors.New("another collector takes the reports of this exporter")
 
-// taken reports whether a publication was refused since the subject is not as it
-// was expected.
+// taken reports whether a publication was rejected because the subject's last message is
+// not the expected one.
 func taken(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// publishWait is how long an acknowledgement of the stream may take. One that does not
-// come, as the server that led the stream is gone, is not waited for so long that the
-// reports behind it come too late to be of use.
+// publishWait is how long to wait for an acknowledgement of the stream. If it does not
+// arrive, because the server that led the stream has failed, the wait must be short
+// enough that the reports behind it are not too late to be useful.
 const publishWait = reportTimeout / 3
 
-// publish puts a message into the stream of reports, behind the one with a number
-// that is the last of its subject.
+// publish puts a message into the stream of reports, after the message with a number,
+// which must be the last of its subject.
 func (s *Store) publish(ctx context.Context, subject string, data []byte, last uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishWait)
 	defer cancel()
@@ -107,7 +107,7 @@ func (s *Store) publish(ctx context.Context, subject string, data []byte, last u
 	return ack.Sequence, nil
 }
 
-// Publish puts events into their stream, and returns how many it had already.
+// Publish puts events into their stream, and returns how many it already had.
 func (s *Store) Publish(ctx context.Context, v []Event) (again int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, publishWait)
 	defer cancel()
@@ -117,7 +117,7 @@ func (s *Store) Publish(ctx context.Context, v []Event) (again int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		// The name of an event is its subject, of which there is one message.
+		// The name of an event is its subject, which holds one message.
 		f, err := s.js.PublishMsgAsync(&nats.Msg{Subject: "gswitch.event." + v[i].Kind + "." + v[i].ID, Data: data}, jetstream.WithExpectLastSequencePerSubject(0), jetstream.WithRetryAttempts(0))
 		if err != nil {
 			return 0, err
@@ -139,17 +139,17 @@ func (s *Store) Publish(ctx context.Context, v []Event) (again int, err error) {
 	return again, nil
 }
 
-// position is how far a lane is analysed, and who does it.
+// position is how far a lane has been analysed, and by which collector.
 type position struct {
 	Owner string    `json:"owner"` // "": none
-	Seq   uint64    `json:"seq"`   // of the last message of which the events are kept
+	Seq   uint64    `json:"seq"`   // of the last message whose events are stored
 	At    time.Time `json:"at"`    // of that message
-	// Seen is the last report of each start of an exporter, of messages that the
-	// stream may not have any more.
+	// Seen is the last report of each exporter start, for messages that may have been
+	// deleted from the stream.
 	Seen map[string]Seen `json:"seen,omitempty"`
 }
 
-// Seen is how far the reports of an exporter are.
+// Seen is the progress of an exporter's reports.
 type Seen struct {
 	Sequence uint64    `json:"sequence"`
 	At       time.Time `json:"at"`
@@ -157,7 +157,7 @@ type Seen struct {
 
 func laneKey(lane int) string { return fmt.Sprintf("lane.%d", lane) }
 
-// position reads the position of a lane, and its revision: 0 for none yet.
+// position reads the position of a lane, and its revision, 0 if there is none yet.
 func (s *Store) position(ctx context.Context, lane int) (p position, revision uint64, err error) {
 	e, err := s.lanes.Get(ctx, laneKey(lane))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -169,7 +169,7 @@ func (s *Store) position(ctx context.Context, lane int) (p position, revision ui
 	return p, e.Revision(), json.Unmarshal(e.Value(), &p)
 }
 
-// setPosition writes it if it was not written since.
+// setPosition writes it if it has not been written since.
 func (s *Store) setPosition(ctx context.Context, lane int, p position, revision uint64) (uint64, error) {
 	text, err := json.Marshal(&p)
 	if err != nil {
@@ -181,10 +181,10 @@ func (s *Store) setPosition(ctx context.Context, lane int, p position, revision 
 	return s.lanes.Update(ctx, laneKey(lane), text, revision)
 }
 
-// lastOf returns the last report of an exporter that a lane has, and the number of
-// its message, 0 where the stream has none any more.
+// lastOf returns the last report of an exporter in a lane, and the number of its message,
+// 0 if the stream no longer has it.
 func (s *Store) lastOf(ctx context.Context, lane int, token string) (e laneEnd, err error) {
-	// The position first: what is purged after that was seen before.
+	// Read the position first: whatever is purged after that is in it.
 	p, _, err := s.position(ctx, lane)
 	if err != nil {
 		return e, err
@@ -210,7 +210,7 @@ func (s *Store) lastOf(ctx context.Context, lane int, token string) (e laneEnd, 
 	return e, nil
 }
 
-// Find opens the streams of collectors, which must be there.
+// Find opens the streams of collectors, which must exist.
 func Find(ctx context.Context, nc *nats.Conn) (*Store, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {

@@ -18,38 +18,38 @@ import (
 
 const (
 	beat = time.Second
-	// dead is after how long without a sign of a collector others take its lanes.
+	// dead is the time without a sign of a collector after which others take its lanes.
 	dead = 5 * time.Second
-	// idleWait is how long no message comes before one says that time goes on; onward is
-	// how long after the last report that goes on.
+	// idleWait is the time without a message after which a message says that time has
+	// passed; onward is for how long after the last report such messages are sent.
 	idleWait = 250 * time.Millisecond
 	onward   = reportTimeout + 5*time.Second
-	// keptFor is for how long it is known what an exporter sent that is gone.
+	// keptFor is how long the progress of an exporter is kept after it has gone.
 	keptFor = 24 * time.Hour
-	// mostAhead is how many bytes of messages a lane has here before it is their turn.
+	// mostAhead is the number of bytes of a lane's messages that are read ahead.
 	mostAhead = 2 * natsserver.MaxPayload
 )
 
-// Workers analyse lanes: those that are this collector's by a hash of its name and of
-// the names of the others that are up.
+// Workers analyse lanes: those assigned to this collector by a hash of its name and of
+// the names of the other active collectors.
 type Workers struct {
 	Store   *Store
 	Network *Network
-	ID      string // of this collector, the same from start to start
+	ID      string // of this collector, unchanged over restarts
 	Metrics *Metrics
 	Log     *slog.Logger
 
 	mine     map[int]*worker
 	watch    map[string]*watched
-	counters uint64 // the revision of those that the network has
-	unknown  string // why it has not all of them, as it was logged
+	counters uint64 // revision of the counters that the network has
+	unknown  string // why it lacks some of them, as logged
 	unread   string // why they could not be read
 }
 
 // watched is a value that its owner renews while it is up.
 type watched struct {
 	revision uint64
-	since    time.Time // when it was first seen, by the own clock
+	since    time.Time // when it was first seen, by our clock
 }
 
 // worker analyses one lane.
@@ -58,7 +58,7 @@ type worker struct {
 	done chan struct{}
 }
 
-// Run analyses until ctx ends, and gives the lanes back then.
+// Run analyses until ctx ends, and then gives the lanes up.
 func (w *Workers) Run(ctx context.Context) error {
 	w.mine, w.watch = map[int]*worker{}, map[string]*watched{}
 	w.Metrics.have(w.Network)
@@ -90,7 +90,7 @@ func ignore(err, one error) error {
 	return err
 }
 
-// share finds which collectors are up, and takes and leaves lanes.
+// share determines which collectors are up, and takes or gives up lanes.
 func (w *Workers) share(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -110,12 +110,12 @@ func (w *Workers) share(ctx context.Context) error {
 		}
 		e, err := w.Store.lanes.Get(ctx, k)
 		if err != nil {
-			continue // gone in this moment
+			continue // it has just been removed
 		}
 		if w.isUp(k, e.Revision()) {
 			up = append(up, id)
 		} else if time.Since(w.watch[k].since) > 10*dead {
-			_ = w.Store.lanes.Delete(ctx, k) // it was here long ago
+			_ = w.Store.lanes.Delete(ctx, k) // gone for a long time
 		}
 	}
 	for lane := range Lanes {
@@ -138,7 +138,7 @@ func (w *Workers) share(ctx context.Context) error {
 	return nil
 }
 
-// isUp reports whether a value was renewed a moment ago.
+// isUp reports whether a value has been renewed recently.
 func (w *Workers) isUp(key string, revision uint64) bool {
 	v := w.watch[key]
 	if v == nil || v.revision != revision {
@@ -148,8 +148,8 @@ func (w *Workers) isUp(key string, revision uint64) bool {
 	return time.Since(v.since) < dead
 }
 
-// best says whose a lane is (highest random weight; Thaler, Ravishankar 1998): one
-// that goes leaves its own to others, and no other lane moves.
+// best returns the owner of a lane by highest random weight (Thaler, Ravishankar 1998):
+// when a collector goes, only its own lanes move to others.
 func best(lane int, ids []string) string {
 	return slices.MaxFunc(ids, func(a, b string) int {
 		if x, y := weight(lane, a), weight(lane, b); x != y {
@@ -172,7 +172,8 @@ func weight(lane int, id string) uint64 {
 	return x ^ x>>31
 }
 
-// ended is closed when the worker of a lane has; nil without one.
+// ended returns a channel that is closed when the worker of a lane has ended; nil without
+// a worker.
 func (w *Workers) ended(lane int) <-chan struct{} {
 	if m := w.mine[lane]; m != nil {
 		return m.done
@@ -180,7 +181,7 @@ func (w *Workers) ended(lane int) <-chan struct{} {
 	return nil
 }
 
-// take begins with a lane without an owner, or that its owner has left.
+// take starts with a lane that has no owner, or that its owner has given up.
 func (w *Workers) take(ctx context.Context, lane int, up []string) error {
 	p, rev, err := w.Store.position(ctx, lane)
 	if err != nil {
@@ -222,22 +223,22 @@ type run struct {
 	analysis *Analysis
 	position position
 	revision uint64
-	written  uint64    // Seq of the position that is kept
+	written  uint64    // Seq of the stored position
 	lastReal time.Time // of the last message with reports, by the stream's clock
-	last     time.Time // of the last message at all
+	last     time.Time // of the last message
 	marks    []mark
-	resumed  bool  // all that was read again is behind
-	before   Stats // of that
+	resumed  bool  // all that had to be read again has been
+	before   Stats // counters at that point
 }
 
-// mark is where the stream was at an instant.
+// mark is the position of the stream at an instant.
 type mark struct {
 	seq uint64
 	at  time.Time
 }
 
-// analyse reads a lane from a little before its position on, which brings the
-// analysis to where it was there, and keeps the events of what follows.
+// analyse reads a lane from a little before its position, to restore the state of the
+// analysis, and stores the events that follow.
 func (w *Workers) analyse(ctx context.Context, lane int, p position, rev uint64) error {
 	r := &run{Workers: w, lane: lane, analysis: NewAnalysis(w.Network), position: p, revision: rev, written: p.Seq}
 	c := jetstream.OrderedConsumerConfig{FilterSubjects: []string{laneSubject(lane)}, DeliverPolicy: jetstream.DeliverAllPolicy}
@@ -285,7 +286,7 @@ func (w *Workers) analyse(ctx context.Context, lane int, p position, rev uint64)
 	return r.keepPosition(bye)
 }
 
-// message takes the next message.
+// message processes the next message.
 func (r *run) message(ctx context.Context, msg jetstream.Msg) error {
 	meta, err := msg.Metadata()
 	if err != nil {
@@ -307,7 +308,7 @@ func (r *run) message(ctx context.Context, msg jetstream.Msg) error {
 	}
 	events := r.analysis.Add(meta.Timestamp, m)
 	if seq <= r.position.Seq {
-		return nil // its events are kept
+		return nil // its events are stored
 	}
 	r.Metrics.messages.Inc()
 	if len(events) > 0 {
@@ -328,7 +329,7 @@ func (r *run) message(ctx context.Context, msg jetstream.Msg) error {
 	return nil
 }
 
-// see notes how far an exporter is.
+// see records the progress of an exporter.
 func (r *run) see(m *message, at time.Time) {
 	if len(m.reports) == 0 {
 		return
@@ -344,7 +345,8 @@ func (r *run) see(m *message, at time.Time) {
 	}
 }
 
-// onward notes in the lane that time goes on, while something may wait for that.
+// onward writes a message to the lane that says that time has passed, while something may
+// wait for that.
 func (r *run) onward(ctx context.Context) error {
 	if r.lastReal.IsZero() || r.last.Sub(r.lastReal) > onward {
 		return nil
@@ -357,8 +359,8 @@ func (r *run) onward(ctx context.Context) error {
 	return err
 }
 
-// keepPosition writes how far the lane is analysed, and takes out of the stream what
-// is not needed any more.
+// keepPosition stores how far the lane has been analysed, and deletes from the stream
+// what is no longer needed.
 func (r *run) keepPosition(ctx context.Context) error {
 	counted := Stats{}
 	if r.resumed {
@@ -370,7 +372,7 @@ func (r *run) keepPosition(ctx context.Context) error {
 	}
 	rev, err := r.Store.setPosition(ctx, r.lane, r.position, r.revision)
 	if err != nil {
-		return err // another one has the lane
+		return err // another collector has the lane
 	}
 	r.revision, r.written = rev, r.position.Seq
 	old := r.position.At.Add(-2 * Memory)

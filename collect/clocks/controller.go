@@ -19,10 +19,10 @@ import (
 	"gswitch/fabric/clock"
 )
 
-// bucket is where controllers keep which one leads, and the last plan, by the name of the network.
+// bucket holds, under the name of the network, the leading controller and the last plan.
 const bucket = "gswitch_clocks"
 
-// Open opens the values of controllers, and makes them if they are not there.
+// Open opens the bucket of controllers, and creates it if necessary.
 func Open(ctx context.Context, nc *nats.Conn, replicas int) (jetstream.KeyValue, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -35,33 +35,33 @@ func Open(ctx context.Context, nc *nats.Conn, replicas int) (jetstream.KeyValue,
 	return kv, err
 }
 
-// Record is the last plan of a network, as controllers keep it.
+// Record is the last plan of a network, as controllers store it.
 type Record struct {
 	Epoch      uint32    `json:"epoch"`
-	Controller string    `json:"controller"` // that made it
+	Controller string    `json:"controller"` // that made the plan
 	At         time.Time `json:"at"`
-	Done       bool      `json:"done"` // every switch of it has taken it
+	Done       bool      `json:"done"` // every switch has adopted the plan
 	Root       string    `json:"root"`
-	Deputy     string    `json:"deputy,omitempty"` // becomes the root when that fails
+	Deputy     string    `json:"deputy,omitempty"` // becomes the root if that fails
 	Switches   int       `json:"switches"`
 	Changed    int       `json:"changed"`          // switches that had to change
 	Bare       string    `json:"bare,omitempty"`   // why there are no second parents
-	Failed     []string  `json:"failed,omitempty"` // switches without an answer
+	Failed     []string  `json:"failed,omitempty"` // switches that do not answer
 	Error      string    `json:"error,omitempty"`  // why it is not done
 }
 
 func leaderKey(fabric string) string { return fabric + ".leader" }
 func planKey(fabric string) string   { return fabric + ".plan" }
 
-// Controller plans for the switches of a network while it leads.
+// Controller plans the clocks of a network's switches while it leads.
 type Controller struct {
 	Topology *fabric.Topology
 	Spec     *clock.Spec
-	Daemons  []Switch // by node; nil: a host
+	Daemons  []Switch // by node; nil for a host
 	ID       string
 	KV       jetstream.KeyValue
 	Lease    time.Duration
-	Every    time.Duration // between two looks at the switches
+	Every    time.Duration // interval between polls of the switches
 	Metrics  *Metrics
 	Log      *slog.Logger
 
@@ -72,7 +72,7 @@ type Controller struct {
 	logged   string
 }
 
-// Run waits to lead, and plans, until ctx ends.
+// Run waits until this controller leads, and then plans, until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	c.lease = NewLease(c.KV, leaderKey(c.Topology.Name), c.ID, c.Lease)
 	ctx, stop := context.WithCancel(ctx)
@@ -96,7 +96,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer t.Stop()
 	for {
 		if !c.lease.Held() {
-			c.live = nil // what is known ages
+			c.live = nil // what is known gets stale
 		} else if err := c.step(ctx); err != nil && ctx.Err() == nil {
 			c.warn(err.Error())
 		}
@@ -108,7 +108,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// warn logs what stands in the way, once.
+// warn logs an obstacle, once.
 func (c *Controller) warn(why string) {
 	if why != c.logged {
 		c.logged = why
@@ -118,8 +118,8 @@ func (c *Controller) warn(why string) {
 	}
 }
 
-// step looks at the switches and, where anything is not as it should be, brings them to a
-// new plan.
+// step polls the switches and, if something is not as it should be, brings them to a new
+// plan.
 func (c *Controller) step(ctx context.Context) error {
 	if c.live == nil {
 		if err := c.read(ctx); err != nil {
@@ -150,13 +150,13 @@ func (c *Controller) step(ctx context.Context) error {
 		return nil
 	}
 	if len(changed) == 0 && c.record.Done {
-		c.record.Failed = failed // as it is, without the switches that do not answer
+		c.record.Failed = failed // otherwise unchanged
 		return c.write(ctx)
 	}
 	return c.change(ctx, w, failed, len(changed))
 }
 
-// failures names the switches that do not answer.
+// failures returns the names of the switches that do not answer.
 func (l *live) failures() (v []string) {
 	for _, i := range l.t.Switches() {
 		if !l.Node(i) {
@@ -166,7 +166,7 @@ func (l *live) failures() (v []string) {
 	return v
 }
 
-// change gives a plan an epoch, and the switches their parts.
+// change assigns an epoch to a plan, and gives the switches their parts.
 func (c *Controller) change(ctx context.Context, w *wanted, failed []string, changed int) error {
 	name := func(i int) string {
 		if i < 0 {
@@ -178,7 +178,7 @@ func (c *Controller) change(ctx context.Context, w *wanted, failed []string, cha
 	if w.bare != nil {
 		c.record.Bare = w.bare.Error()
 	}
-	// Who can write the epoch has it for himself alone.
+	// Only the controller that succeeds in writing the epoch may use it.
 	if err := c.write(ctx); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (c *Controller) change(ctx context.Context, w *wanted, failed []string, cha
 	return err
 }
 
-// read reads what the controller before has done.
+// read reads what the previous controller has done.
 func (c *Controller) read(ctx context.Context) error {
 	e, err := c.KV.Get(ctx, planKey(c.Topology.Name))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -213,10 +213,10 @@ func (c *Controller) read(ctx context.Context) error {
 	return nil
 }
 
-// errReplaced says that another controller plans.
+// errReplaced reports that another controller is planning.
 var errReplaced = errors.New("another controller has taken over")
 
-// write keeps the record, if it was not written since it was read.
+// write stores the record if it has not been written since it was read.
 func (c *Controller) write(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Lease)
 	defer cancel()
@@ -226,7 +226,7 @@ func (c *Controller) write(ctx context.Context) error {
 	}
 	revision, err := c.KV.Update(ctx, planKey(c.Topology.Name), data, c.revision)
 	if err != nil {
-		c.live = nil // it is read again, by whoever leads
+		c.live = nil // the next leader reads it again
 		if ignoreConflict(err) == nil {
 			return errReplaced
 		}
@@ -236,14 +236,14 @@ func (c *Controller) write(ctx context.Context) error {
 	return nil
 }
 
-// State is what controllers say of a network.
+// State is the state of a network as controllers report it.
 type State struct {
 	Fabric string  `json:"fabric"`
-	Leader string  `json:"leader,omitempty"` // empty: none leads
-	Plan   *Record `json:"plan,omitempty"`   // nil: there was none
+	Leader string  `json:"leader,omitempty"` // empty: there is none
+	Plan   *Record `json:"plan,omitempty"`   // nil: no plan yet
 }
 
-// States are those of all networks, by name.
+// States returns the states of all networks, by name.
 func States(ctx context.Context, kv jetstream.KeyValue) ([]State, error) {
 	keys, err := kv.ListKeys(ctx)
 	if err != nil {
@@ -254,7 +254,7 @@ func States(ctx context.Context, kv jetstream.KeyValue) ([]State, error) {
 		name, what, _ := strings.Cut(k, ".")
 		e, err := kv.Get(ctx, k)
 		if err != nil {
-			continue // gone in this moment
+			continue // it has just been removed
 		}
 		s := found[name]
 		if s == nil {

@@ -9,19 +9,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Lease is a value in JetStream that one of several renews while it runs. Who finds that
-// it was not renewed for its term, by his own clock, takes it. The term of the one who has
-// it begins when he asked for it, and so ends first.
+// Lease is a value in JetStream that its holder renews while it runs. A candidate that
+// has not seen it renewed for its term, by its own clock, takes it over. The holder
+// counts its term from the time of its request, so its term ends first.
 type Lease struct {
 	kv   jetstream.KeyValue
 	key  string
 	id   string
 	term time.Duration
 
-	revision uint64    // of the value, when it was seen last
-	since    time.Time // when that was seen first
+	revision uint64    // of the value, when it was last seen
+	since    time.Time // when that revision was first seen
 	mu       sync.Mutex
-	until    time.Time // the own one ends
+	until    time.Time // end of our own lease
 }
 
 // NewLease returns a lease that is not held.
@@ -36,8 +36,8 @@ func (l *Lease) Held() bool {
 	return time.Now().Before(l.until)
 }
 
-// Run renews the lease, or waits for it, until ctx ends, and gives it back then. report is
-// called when it was taken, was lost, or cannot be asked for.
+// Run renews the lease, or waits for it, until ctx ends, and then releases it. report is
+// called when the lease was taken or lost, or when a request fails.
 func (l *Lease) Run(ctx context.Context, report func(held bool, err error)) {
 	t := time.NewTicker(l.term / 4)
 	defer t.Stop()
@@ -72,7 +72,7 @@ func (l *Lease) beat(ctx context.Context) error {
 	e, err := l.kv.Get(ctx, l.key)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
-		// A value that was deleted has a revision, which Create knows.
+		// Create knows the revision of a deleted value.
 		if l.revision, err = l.kv.Create(ctx, l.key, []byte(l.id)); err == nil {
 			l.have(began)
 		}
@@ -88,12 +88,12 @@ func (l *Lease) beat(ctx context.Context) error {
 	return l.take(ctx, began)
 }
 
-// take writes the value if it is as it was seen.
+// take writes the value if it has not changed since it was seen.
 func (l *Lease) take(ctx context.Context, began time.Time) error {
 	revision, err := l.kv.Update(ctx, l.key, []byte(l.id), l.revision)
 	if err != nil {
 		if ignoreConflict(err) == nil {
-			l.have(time.Time{}) // another one has it
+			l.have(time.Time{}) // another candidate has it
 			l.since = time.Time{}
 		}
 		return ignoreConflict(err)
@@ -118,11 +118,11 @@ func (l *Lease) leave(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = l.kv.Delete(ctx, l.key, jetstream.LastRevision(l.revision)) // else it ends by itself
+	_ = l.kv.Delete(ctx, l.key, jetstream.LastRevision(l.revision)) // if this fails the lease expires
 	l.have(time.Time{})
 }
 
-// ignoreConflict takes that a value is not as it was for no error.
+// ignoreConflict treats a changed value as no error.
 func ignoreConflict(err error) error {
 	var api *jetstream.APIError
 	if errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant) {

@@ -11,32 +11,34 @@ import (
 )
 
 const (
-	// answerWait is how long a daemon may take to answer.
+	// answerWait is how long to wait for a daemon's answer.
 	answerWait = time.Second
-	// missed is how many answers in a row must be missing for a switch to count as failed.
+	// missed is the number of missing answers in a row after which a switch counts as
+	// failed.
 	missed = 3
-	// A link by which a clock received no sync messages, though both ends report it up and its
-	// parent received those of the root, so many times within a time is not planned with for as long.
+	// A link is avoided for a while if, within some time, a clock has often received no
+	// sync messages over it although both ends report it up and its parent received those
+	// of the root. timeouts is how often.
 	timeouts  = 2
 	suspicion = 30 * time.Second
 )
 
-// Switch asks the daemon of a switch about its clock, and gives it its part of plans.
+// Switch asks the daemon of a switch about its clock, and gives it its part of a plan.
 type Switch interface {
 	ListClocks(context.Context, *api.ListRequest) (*api.Clocks, error)
 	PlanClock(context.Context, *api.PlanClockRequest) (*api.Clock, error)
 }
 
-// live is what is known of the switches of a network. It implements the Live of package
-// fabric/clock.
+// live is what is known about the switches of a network. It implements interface Live of
+// package fabric/clock.
 type live struct {
 	t        *fabric.Topology
 	ports    [][]string          // names, by node
-	clocks   []*api.Clock        // by node, as each reported last; nil: it never did
-	failed   []int               // answers that are missing in a row
-	why      []error             // the last one
-	timedOut map[int][]time.Time // when clocks timed out at a link that is up, by its number
-	trusting bool                // such links are as good as others
+	clocks   []*api.Clock        // by node: the last report; nil if none
+	failed   []int               // missing answers in a row
+	why      []error             // the last error
+	timedOut map[int][]time.Time // by link that is up: when clocks timed out on it
+	trusting bool                // use such links like any other
 }
 
 func newLive(t *fabric.Topology) *live {
@@ -48,7 +50,7 @@ func newLive(t *fabric.Topology) *live {
 	return l
 }
 
-// look asks all switches at once.
+// look polls all switches concurrently.
 func (l *live) look(ctx context.Context, daemons []Switch) {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
@@ -74,7 +76,7 @@ func (l *live) look(ctx context.Context, daemons []Switch) {
 	l.suspect(time.Now())
 }
 
-// suspect notes links by which no sync messages come though they are up.
+// suspect records links over which no sync messages arrive although they are up.
 func (l *live) suspect(now time.Time) {
 	for i, c := range l.clocks {
 		if c == nil || !c.Turned || c.Plan.GetParent() == "" || !l.Node(i) {
@@ -99,7 +101,7 @@ func (l *live) suspect(now time.Time) {
 	}
 }
 
-// known reports whether of every switch it is known whether it works.
+// known reports whether it is known of every switch whether it works.
 func (l *live) known() bool {
 	for i := range l.t.Nodes {
 		if l.t.Nodes[i].Kind == fabric.Switch && l.clocks[i] == nil && l.failed[i] < missed {
@@ -109,7 +111,7 @@ func (l *live) known() bool {
 	return true
 }
 
-// port is the number of a port by its name, -1 if there is none.
+// port returns the number of a port, -1 if there is none of that name.
 func (l *live) port(node int, name string) int {
 	for p, n := range l.ports[node] {
 		if n == name {
@@ -119,13 +121,13 @@ func (l *live) port(node int, name string) int {
 	return -1
 }
 
-// Node reports whether a node works. Hosts do: no clock follows them.
+// Node reports whether a node works. Hosts count as working: no clock follows them.
 func (l *live) Node(i int) bool {
 	return l.t.Nodes[i].Kind == fabric.Host || l.clocks[i] != nil && l.failed[i] < missed
 }
 
-// Link reports whether both ends of a link say that it is up. Those to hosts are: messages
-// to one that is not there are lost, and that is all.
+// Link reports whether both ends of a link report it up. Links to hosts count as up:
+// messages to a host that is missing are lost without harm.
 func (l *live) Link(k int) bool {
 	e := &l.t.Links[k]
 	if l.t.Nodes[e.A.Node].Kind == fabric.Host || l.t.Nodes[e.B.Node].Kind == fabric.Host {
@@ -147,8 +149,8 @@ func (l *live) up(e fabric.End) bool {
 	return false
 }
 
-// root is the node to plan from: of those that are the root the one that most follow, else
-// -1.
+// root returns the node to plan from: of the nodes that are root, the one with the most
+// followers, or -1.
 func (l *live) root() int {
 	best, most := -1, 0
 	for i, c := range l.clocks {
@@ -168,7 +170,7 @@ func (l *live) root() int {
 	return best
 }
 
-// promised is the highest epoch of a plan that any switch has had a stage of.
+// promised returns the highest epoch of a plan of which any switch has received a stage.
 func (l *live) promised() (epoch uint32) {
 	for _, c := range l.clocks {
 		epoch = max(epoch, c.GetPromised())

@@ -2,7 +2,7 @@ package clocks
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics are what a controller counts.
+// Metrics are the counters of a controller.
 type Metrics struct {
 	leader      prometheus.Gauge
 	epoch       prometheus.Gauge
@@ -10,7 +10,7 @@ type Metrics struct {
 	plans       *prometheus.CounterVec
 }
 
-// NewMetrics returns metrics that are registered.
+// NewMetrics returns metrics and registers them.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		leader:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "gcollect_clock_leader", Help: "1 while this controller of clocks leads."}),

@@ -13,23 +13,23 @@ import (
 
 var errNotControlled = errors.New("its document leaves nothing to a controller: write clock: {controlled: true}")
 
-// part is what a node is to do by a plan.
+// part is the role of a node in a plan.
 type part struct {
 	node int
 	plan *api.ClockPlan
 }
 
-// wanted is a plan of what works.
+// wanted is a plan over what works.
 type wanted struct {
-	levels [][]part // by hops from the root, the root first
+	levels [][]part // by hops from the root, starting with the root
 	root   int
 	deputy int // -1: none
-	// bare says why no clock has a second parent; nil: those that can have one have.
+	// bare says why no clock has a second parent; nil: all that can have one do.
 	bare error
 }
 
-// plan plans without links by which sync messages did not come, if no switch loses its
-// parent or its second parent by that.
+// plan avoids links over which sync messages did not arrive, unless a switch would lose
+// its parent or its second parent.
 func (l *live) plan(s *clock.Spec) (*wanted, error) {
 	w, err := l.planOn(s)
 	if len(l.timedOut) == 0 {
@@ -43,8 +43,9 @@ func (l *live) plan(s *clock.Spec) (*wanted, error) {
 	return w, err
 }
 
-// planOn plans from a root, or from the one that is asked for where there is none. Where no
-// plan has a second parent for all that can have one, as in a chain, there are none.
+// planOn plans from the root or, without one, from the requested root. If there is no
+// plan with a second parent for all that can have one, as in a chain, there are none at
+// all.
 func (l *live) planOn(s *clock.Spec) (*wanted, error) {
 	root := l.root()
 	if root < 0 {
@@ -82,7 +83,7 @@ func (l *live) planOn(s *clock.Spec) (*wanted, error) {
 	return w, nil
 }
 
-// size is how many switches have a part in the plan.
+// size returns how many switches have a part in the plan.
 func (w *wanted) size() (n int) {
 	for _, level := range w.levels {
 		n += len(level)
@@ -90,8 +91,8 @@ func (w *wanted) size() (n int) {
 	return n
 }
 
-// candidate is the switch of a name if it works, else the first one that does of those
-// farthest from the hosts.
+// candidate returns the switch with a name if it works, or else the first working one
+// among those farthest from the hosts.
 func (l *live) candidate(name string) int {
 	best := -1
 	for _, i := range l.t.Switches() {
@@ -106,7 +107,7 @@ func (l *live) candidate(name string) int {
 	return best
 }
 
-// partOf writes what the options of a node say with the names of its ports.
+// partOf converts the options of a node, with the names of its ports.
 func (l *live) partOf(p *clock.Plan, i int, o *clocksync.Options) *api.ClockPlan {
 	hops, most := p.Hops(i)
 	c := &api.ClockPlan{Root: o.Root, Deputy: o.Timeout2 != 0, Hops: uint32(hops), MostHops: uint32(max(hops, most))}
@@ -121,14 +122,14 @@ func (l *live) partOf(p *clock.Plan, i int, o *clocksync.Options) *api.ClockPlan
 	return c
 }
 
-// differs reports whether a switch needs its part of a plan: it follows another one, or has
-// left its parent of this one.
+// differs reports whether a switch needs its part of a plan: it follows another plan, or
+// has left its parent in this one.
 func (l *live) differs(p *part) bool {
 	c := l.clocks[p.node]
 	return c.Plan.GetEpoch() == 0 || c.Turned || c.State == "evicted" || (c.State == "root") != p.plan.Root || text(c.Plan) != text(p.plan)
 }
 
-// text is a plan without its epoch.
+// text returns a plan without its epoch.
 func text(p *api.ClockPlan) string {
 	send := slices.Sorted(slices.Values(p.Send))
 	return fmt.Sprint(p.Root, p.Deputy, p.Parent, " ", p.Second, send, p.Hops, p.MostHops)

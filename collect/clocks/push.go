@@ -10,10 +10,11 @@ import (
 	"gswitch/feature"
 )
 
-// push brings the switches to a plan. Every stage has come everywhere before the next one
-// begins, and a switch takes the plan behind its parent, so that whoever follows the plan
-// follows it up to the root. If a switch does not answer, or the lease has ended, the rest is
-// left as it is: in every stage everybody receives the sync messages of the root.
+// push brings the switches to a plan. Every switch has completed a stage before the next
+// one starts, and a switch adopts the plan after its parent, so that whoever follows the
+// plan follows it up to the root. If a switch does not answer, or the lease has ended,
+// the rest is left as it is: in every stage all switches receive the sync messages of the
+// root.
 func (c *Controller) push(ctx context.Context, w *wanted) error {
 	var all, changed []part
 	var levels [][]part
@@ -39,7 +40,7 @@ func (c *Controller) push(ctx context.Context, w *wanted) error {
 	return c.stage(ctx, feature.Narrow, changed)
 }
 
-// stage has switches carry out a stage, at once, and waits for all.
+// stage makes switches carry out a stage concurrently, and waits for all.
 func (c *Controller) stage(ctx context.Context, s feature.ClockStage, parts []part) error {
 	if !c.lease.Held() {
 		return errReplaced

@@ -1,5 +1,5 @@
-// Package ipfix encodes flows that lost packets as messages of IPFIX (RFC 7011), for
-// existing collectors of flows.
+// Package ipfix encodes flows that lost packets as IPFIX messages (RFC 7011), for
+// existing flow collectors.
 package ipfix
 
 import (
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Flow is packets of a flow that did not come to their destination.
+// Flow holds the packets of a flow that did not reach their destination.
 type Flow struct {
-	Src, Dst         netip.Addr // both of IPv4
+	Src, Dst         netip.Addr // both IPv4
 	SrcPort, DstPort uint16
 	Protocol         uint8
 	Dropped          uint64 // packets
@@ -19,12 +19,12 @@ type Flow struct {
 	Where            string // link or switch
 }
 
-// Values of forwardingStatus: what is dropped, for one of these reasons.
+// Values of forwardingStatus (RFC 7270, section 4.12): dropped, for one of these reasons.
 const (
 	Dropped    = 128 // unknown
 	Unroutable = 131
 	BadTTL     = 137
-	Congestion = 139 // WRED, the only one about queues
+	Congestion = 139 // WRED, the only one that is about queues
 )
 
 // Information elements (IANA, IP Flow Information Export) of a record, in order.
@@ -50,7 +50,7 @@ const (
 	mostName   = 200
 )
 
-// LeastMessage is how many bytes a message may have at least.
+// LeastMessage is the smallest allowed limit of a message in bytes.
 const LeastMessage = 512
 
 // Encoder makes messages of one observation domain.
@@ -60,9 +60,9 @@ type Encoder struct {
 	sequence uint32
 }
 
-// Message returns a message with as many of the flows as it has room for, and how
-// many these are. With template it says first what records look like, which a
-// collector must know before it can read any.
+// Message returns a message with as many of the flows as fit, and their number. With
+// template it first describes the records, which a collector must know before it can read
+// any.
 func (e *Encoder) Message(now time.Time, template bool, v []Flow) (b []byte, n int) {
 	be := binary.BigEndian
 	b = be.AppendUint16(make([]byte, 0, e.Most), version)
