@@ -2,26 +2,27 @@ package buffer
 
 import "gswitch/frame"
 
-// Memory is made of chunks, and a frame takes whole ones: sixty bytes cost as
-// much of it as fifteen hundred, though they count for little beside the
-// thresholds in bytes. Chips avoid this with small cells; where a cell is a chunk
-// the number of chunks is a second resource, with dynamic thresholds of its
-// own: beyond what each port may always hold a queue has at most alpha times the chunks that are free, and a
-// lossless group that has reached its alpha times the free chunks wants pause.
+// Memory consists of chunks, and a frame takes whole ones: sixty bytes cost as much
+// memory as fifteen hundred, although they count little against thresholds in bytes.
+// Switch chips avoid this with small cells. With large chunks, the number of chunks is a
+// second resource with dynamic thresholds of its own: beyond what each port may always
+// hold, a queue has at most alpha times the free chunks, and a lossless group that has
+// reached its alpha times the free chunks wants pause.
 
-// Chunks describes the memory below a buffer. The zero value is a buffer of
-// bytes alone, as papers have it.
+// Chunks describes the memory below a buffer. The zero value is a buffer that counts
+// bytes only, as papers assume.
 type Chunks struct {
-	Bytes uint32 // of a frame that fit into one
-	All   int    // how many may hold frames that wait
-	Lossy int    // how many of them any frames may take; the rest is headroom of lossless groups
+	Bytes uint32 // bytes of a frame that fit into one
+	All   int    // number that may hold waiting frames
+	Lossy int    // number of them that any frame may take; the rest is headroom of lossless groups
 }
 
-// chunkAlpha is the alpha of lossless groups whose threshold in bytes is static.
+// chunkAlpha is the alpha, for chunks, of lossless groups whose threshold in bytes is
+// static: 1/8.
 const chunkAlpha = 1 << alphaShift / 8
 
-// chunksOf returns how many chunks a frame of that cost takes, 0 where they are
-// not counted.
+// chunksOf returns the number of chunks of a frame with that cost, 0 if they are not
+// counted.
 func (b *Buffer) chunksOf(cost uint64) uint64 {
 	switch {
 	case b.chunk == 0:
@@ -32,9 +33,9 @@ func (b *Buffer) chunksOf(cost uint64) uint64 {
 	return (cost + b.chunk - 1) / b.chunk
 }
 
-// divideChunks lets each port always hold its part of a quarter of the chunks, so
-// that there is something left for those who need little when others have filled
-// many queues, each to its threshold. The rest they share.
+// divideChunks gives each port an equal part of a quarter of the chunks that it may
+// always hold, so that something is left for ports that need little when others have
+// filled many queues, each to its threshold. The ports share the rest.
 func (b *Buffer) divideChunks() {
 	lossy, rows := uint64(b.cfg.Chunks.Lossy), uint64(len(b.groups))
 	b.own = lossy / 4 / rows
@@ -48,8 +49,8 @@ func (b *Buffer) divideChunks() {
 	}
 }
 
-// Own returns how many frames of a length each port may always hold, whatever wait at
-// others: of its part of a quarter of the chunks, and of the bytes.
+// Own returns how many frames of a length each port may always hold, whatever waits at
+// other ports: from its part of a quarter of the chunks, and of the bytes.
 func (b *Buffer) Own(length uint64) uint64 {
 	n := b.size / 4 / uint64(len(b.groups)) / length
 	if k := b.chunksOf(length); k != 0 {
@@ -58,17 +59,16 @@ func (b *Buffer) Own(length uint64) uint64 {
 	return n
 }
 
-// freeChunks returns what is left of the chunks that all share.
+// freeChunks returns the number of free shared chunks.
 func (b *Buffer) freeChunks() uint64 { return b.common - min(b.common, b.chunks) }
 
-// beyondOwn returns how many of n chunks that wait at a port are not of those
-// that it may always hold.
+// beyondOwn returns how many of the n chunks that wait at a port exceed those that it may
+// always hold.
 func (b *Buffer) beyondOwn(n uint64) uint64 { return n - min(n, b.own) }
 
-// findChunks says whether k chunks for a frame are those of headroom, or why
-// there are none. A lossless group that has reached its threshold goes on with
-// as much headroom as it leaves to others, so that one whose neighbour does not
-// stop costs the rest no more than half of it.
+// findChunks decides whether k chunks for a frame come from the headroom, or why there
+// are none. A lossless group that has reached its threshold may take as much headroom as
+// it leaves to others, so that a neighbour that does not stop takes at most half of it.
 func (b *Buffer) findChunks(g *group, q *queue, out int, k uint64, flags uint32) (spare bool, why frame.Reason) {
 	free, held := b.freeChunks(), b.waiting[out]
 	need := b.beyondOwn(held+k) - b.beyondOwn(held)
@@ -91,7 +91,7 @@ func (b *Buffer) findChunks(g *group, q *queue, out int, k uint64, flags uint32)
 	return false, frame.Keep
 }
 
-// takeChunks counts k chunks for the port of row out.
+// takeChunks charges k chunks to the port of row out.
 func (b *Buffer) takeChunks(g *group, q *queue, out int, k uint64, spare bool) {
 	q.chunks += k
 	if spare {
@@ -123,8 +123,8 @@ func (b *Buffer) giveChunks(g *group, q *queue, out int, k uint64, spare bool) {
 	}
 }
 
-// crowded reports whether a lossless group has reached its threshold in
-// chunks; one that is paused already stays so until it is an eighth below.
+// crowded reports whether a lossless group has reached its threshold in chunks. One that
+// is already paused stays so until it is an eighth below.
 func (b *Buffer) crowded(g *group, paused bool) bool {
 	if b.chunk == 0 || g.chunks+g.spare == 0 {
 		return false
@@ -136,8 +136,8 @@ func (b *Buffer) crowded(g *group, paused bool) bool {
 	return g.chunks+g.spare >= threshold
 }
 
-// chunkThreshold returns at how many chunks a lossless group wants pause while
-// others are free.
+// chunkThreshold returns the number of chunks at which a lossless group wants pause if
+// free chunks are free.
 func (b *Buffer) chunkThreshold(g *group, free uint64) uint64 {
 	alpha := g.limit.alpha
 	if alpha == 0 {

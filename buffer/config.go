@@ -4,21 +4,20 @@ import (
 	"math"
 )
 
-// Config divides a buffer among ports. The zero value of a Group or Queue is
-// lossy, without reserve, and limited by the shared pool alone.
+// Config divides a buffer among ports. The zero value of a Group or Queue is lossy,
+// without a reserve, and limited by the shared pool only.
 type Config struct {
 	Size uint64 // bytes
 	Cell uint32 // a frame is charged in whole cells of this many bytes; 0 or 1 = exactly
-	// Chunks are counted beside bytes where the frames lie in chunks. Their size
+	// Chunks are counted in addition to bytes if frames are stored in chunks. Their size
 	// cannot change.
 	Chunks Chunks
 	Ports  []PortConfig
 }
 
-// PortConfig is the share of one port: its groups on the way in, its queues on
-// the way out.
+// PortConfig is the share of one port: its groups at ingress and its queues at egress.
 type PortConfig struct {
-	Link   Link // needed where a group is lossless
+	Link   Link // required if a group is lossless
 	Groups [8]Group
 	Queues [8]Queue
 }
@@ -27,19 +26,19 @@ type PortConfig struct {
 type Group struct {
 	Reserve  uint64
 	Lossless bool
-	// Limit bounds the shared bytes of the group: the threshold of XOFF where
-	// it is lossless, of dropping where it is not.
+	// Limit bounds the shared bytes of the group: it is the XOFF threshold of a lossless
+	// group and the drop threshold of a lossy one.
 	Limit Threshold
 	// XONOffset is how far below Limit the group must fall before XON.
 	XONOffset uint64
-	// Headroom of a lossless group; 0 computes it from Link. NoHeadroomCheck
-	// takes less than the link needs, for experiments that want loss.
+	// Headroom of a lossless group; 0 computes it from Link. NoHeadroomCheck accepts less
+	// than the link needs, for experiments that want loss.
 	Headroom        uint64
 	NoHeadroomCheck bool
-	// Stages, if not 0, is the last stage to which the neighbour of a lossless
-	// group is slowed in place of being paused (Gentle Flow Control; see
-	// Buffer.Stages). Limit is then one of Bytes: the first threshold B1. Span is
-	// Bm-B1, 0 the least that is safe, 2*C*tau. It lies in front of the headroom.
+	// Stages, if not 0, is the last stage to which the neighbour of a lossless group is
+	// slowed instead of being paused (Gentle Flow Control; see Buffer.Stages). Limit must
+	// then be in Bytes: the first threshold B1. Span is Bm-B1; 0 means the least that is
+	// safe, 2*C*tau. It comes before the headroom.
 	Stages uint8
 	Span   uint64
 }
@@ -47,14 +46,13 @@ type Group struct {
 // Queue configures one queue of an egress port.
 type Queue struct {
 	Reserve uint64
-	// Limit bounds what the queue holds beyond its reserve. It never drops a
-	// lossless frame.
+	// Limit bounds what the queue holds beyond its reserve. It never drops a lossless
+	// frame.
 	Limit Threshold
 }
 
-// Threshold is a bound on bytes of the shared pool: Bytes where that is not 0,
-// Alpha times the free bytes of the pool where that is not 0, the smaller one
-// where both are set, none where neither is.
+// Threshold is a bound on bytes of the shared pool: Bytes, if not 0; Alpha times the free
+// bytes of the pool, if not 0; the smaller one if both are set; none if neither is.
 type Threshold struct {
 	Bytes uint64
 	Alpha float64
@@ -66,16 +64,16 @@ type Threshold struct {
 // take 0.099; AlphaForShare(0.11) = 0.1236 lets it take 0.11.
 func AlphaForShare(share float64) float64 { return share / (1 - share) }
 
-// maxAlpha bounds alpha: beyond it a threshold is no threshold.
+// maxAlpha bounds alpha: beyond it a threshold has no effect.
 const maxAlpha = 1024
 
 // alphaShift is the binary point of an alpha in the hot path.
 const alphaShift = 20
 
-// limit is a Threshold as the hot path reads it.
+// limit is a Threshold in the form that the hot path uses.
 type limit struct {
-	bytes uint64 // largest value = none
-	alpha uint64 // 0 = none
+	bytes uint64 // largest value: none
+	alpha uint64 // 0: none
 }
 
 func newLimit(t Threshold) limit {
@@ -89,7 +87,7 @@ func newLimit(t Threshold) limit {
 	return l
 }
 
-// at returns the threshold while free bytes of the pool are free.
+// at returns the threshold if free bytes of the pool are free.
 func (l limit) at(free uint64) uint64 {
 	if l.alpha == 0 {
 		return l.bytes
@@ -97,5 +95,5 @@ func (l limit) at(free uint64) uint64 {
 	return min(l.bytes, free*l.alpha>>alphaShift)
 }
 
-// maxSize keeps free*alpha within 64 bits: 16 GB.
+// maxSize keeps free*alpha within 64 bits: 16 GiB.
 const maxSize = 1 << 34

@@ -6,40 +6,40 @@ import (
 	"gswitch/frame"
 )
 
-// Link describes the link of an ingress port, as far as headroom depends on
-// it.
+// Link describes the link of an ingress port as far as headroom depends on it.
 type Link struct {
 	Rate     uint64     // bit/s at which frames can arrive
-	Delay    frame.Time // one way: propagation, 5 ns for a metre of cable, and transceivers
-	MaxFrame uint32     // largest frame, bytes as in Meta.Wire
+	Delay    frame.Time // one way: propagation, 5 ns per metre of cable, plus transceivers
+	MaxFrame uint32     // largest frame, in bytes as in Meta.Wire
 	Overhead uint32     // bytes on the link beyond Meta.Wire
-	Response frame.Time // from the XOFF decision here to its effect there, beyond the other terms: our loop and the neighbour's reaction
+	Response frame.Time // from the XOFF decision here to its effect at the neighbour, beyond the other terms: our loop and the neighbour's reaction
 }
 
-// pfcFrame is a PFC frame on a link: 60 bytes, FCS 4, preamble 8, gap 12.
+// pfcFrame is the size of a PFC frame on a link in bytes: 60 bytes, FCS 4, preamble 8,
+// gap 12 (IEEE 802.3).
 const pfcFrame = 84
 
-// Budget is what can still arrive after a group asked for pause, in bytes, by
-// cause. The terms are those of IEEE Std 802.1Q annex N (delay value of
-// priority-based flow control, first in 802.1Qbb annex O).
+// Budget is what can still arrive after a group requested a pause, in bytes, by cause.
+// The terms are those of IEEE Std 802.1Q annex N (delay value of priority-based flow
+// control, first in 802.1Qbb annex O).
 type Budget struct {
-	Own      uint64 // a frame of ours has just started and the pause frame waits for it
+	Own      uint64 // a frame of ours has just started, and the pause frame waits for it
 	Control  uint64 // the pause frame itself on the link
-	Cable    uint64 // what is on the cable, both ways
+	Cable    uint64 // frames on the cable, both ways
 	Response uint64 // reaction of both ends
 	Peer     uint64 // a frame of the neighbour has just started when the pause takes effect
-	Trigger  uint64 // the frame that caused the pause, where it found the shared pool full
+	Trigger  uint64 // the frame that caused the pause, if it found the shared pool full
 	Rounding uint64 // loss by rounding to cells
 }
 
-// Skid is what the link delivers after the decision to pause.
+// Skid returns what the link delivers after the decision to pause, in bytes.
 func (b Budget) Skid() uint64 { return b.Own + b.Control + b.Cable + b.Response + b.Peer }
 
-// Total is the headroom that a lossless group needs.
+// Total returns the headroom that a lossless group needs, in bytes.
 func (b Budget) Total() uint64 { return b.Skid() + b.Trigger + b.Rounding }
 
-// Headroom returns what a lossless group behind the link needs, where memory
-// is charged in cells of the given size (0 or 1: in bytes).
+// Headroom returns the headroom that a lossless group of the link needs if memory is
+// charged in cells of the given size (0 or 1: in bytes).
 func Headroom(l Link, cell uint32) Budget {
 	full := uint64(l.MaxFrame) + uint64(l.Overhead)
 	b := Budget{
@@ -50,8 +50,8 @@ func Headroom(l Link, cell uint32) Budget {
 		Peer:     full,
 		Trigger:  roundUp(uint64(l.MaxFrame), uint64(cell)),
 	}
-	// Frames just above a whole number of cells cost most for their time on
-	// the link.
+	// Frames just above a whole number of cells have the highest cost per time on the
+	// link.
 	if cell > 1 {
 		skid := b.Skid()
 		worst := skid
@@ -64,16 +64,16 @@ func Headroom(l Link, cell uint32) Budget {
 	return b
 }
 
-// minFrame is the shortest frame that a virtual link delivers: it does not
-// pad.
+// minFrame is the shortest frame that a virtual link delivers, in bytes: it does not pad
+// frames.
 const minFrame = 14
 
-// maxInFlight is more than any buffer, and little enough that sums of terms and
-// what cells make of them stay within 64 bits.
+// maxInFlight exceeds any buffer, but is small enough that sums of terms, rounded up to
+// cells, stay within 64 bits.
 const maxInFlight = 1 << 40
 
-// inFlight returns the bytes that a link carries in d, rounded up, or
-// maxInFlight if they are more.
+// inFlight returns the bytes that a link carries in d, rounded up, but at most
+// maxInFlight.
 func inFlight(rate uint64, d frame.Time) uint64 {
 	if d <= 0 {
 		return 0

@@ -2,53 +2,53 @@ package buffer
 
 import "fmt"
 
-// InputQueue is the buffer of one ingress port that keeps all lossless classes
-// apart by thresholds alone, as a combined input and output queued switch does:
-// it has no headroom beside it, and what is above a threshold is what is left.
-// Class c is judged by its drain bytes, those of class c and of all above it
-// (Zats et al., "DeTail", UCB/EECS-2012-33, section 4.2). That report prints
-// the thresholds for 1 Gb/s and eight classes; the formulas are what gives them.
+// InputQueue is the buffer of one ingress port that separates all lossless classes by
+// thresholds only, as in a combined input and output queued switch. It has no separate
+// headroom: the space above a threshold serves as headroom. Class c is judged by its
+// drain bytes, those of class c and of all higher classes (Zats et al., "DeTail",
+// UCB/EECS-2012-33, section 4.2). That report prints the thresholds for 1 Gb/s and eight
+// classes; they follow from the formulas here.
 type InputQueue struct {
-	Size    uint64 // bytes of all classes together
-	Classes uint64 // lossless ones, n
-	Link    Link   // rate and cable; of MaxFrame and Overhead the sum counts
-	// Batch is what a sender that fills a queue below it, such as the ring of a
-	// network card, commits at once: a pause frame waits behind as much, and as
-	// much leaves after one came. Less than a frame counts as a frame.
+	Size    uint64 // bytes, all classes together
+	Classes uint64 // number of lossless classes, n
+	Link    Link   // rate and cable; only the sum of MaxFrame and Overhead matters
+	// Batch is the number of bytes that a sender commits at once if it fills a queue
+	// below it, such as the ring of a NIC: a pause frame waits behind that much, and that
+	// much still leaves after a pause arrives. Less than a frame counts as a frame.
 	Batch uint64
 }
 
-// Thresholds are what an InputQueue comes to, in drain bytes.
+// Thresholds are the thresholds of an InputQueue, in drain bytes.
 type Thresholds struct {
-	Frame uint64 // F: the largest frame with what it takes on the link besides
+	Frame uint64 // F: the largest frame including its overhead on the link
 	Hold  uint64 // H: the larger one of F and the batch
 	Terms Budget // of the skid; Own and Peer are H
 
-	// Skid arrives after the decision to pause, without the pause frame
-	// itself: 2H + R(2d + t). It is also the least at which a pause may end:
-	// so much leaves before the first frame comes again.
+	// Skid is the bytes that arrive after the decision to pause, without the pause frame
+	// itself: 2H + R(2d + t). It is also the lowest threshold at which a pause may end:
+	// that much leaves before the first frame arrives again.
 	Skid uint64
-	// PauseMax is B/n - skid: the highest threshold if bytes came one by one.
-	// A class that crosses it by a whole frame loses.
+	// PauseMax is B/n - skid: the highest threshold if bytes arrived one by one. A class
+	// that crosses it by a whole frame loses frames.
 	PauseMax int64
-	// FrameSafe is B/n - skid - F: the highest threshold at which nothing is
-	// lost in any order of arrivals.
+	// FrameSafe is B/n - skid - F: the highest threshold at which nothing is lost, in any
+	// order of arrivals.
 	FrameSafe int64
-	// Safe is FrameSafe less the pause frame's own time on the link, which the
-	// report leaves out: what configurations are held against.
+	// Safe is FrameSafe minus the pause frame's own time on the link, which the report
+	// leaves out. Configurations are checked against it.
 	Safe int64
 
 	Pause   uint64 // B/2n, halfway between Unpause and PauseMax, but at most Safe
 	Unpause uint64 // the skid, but at most Pause
 	// Peak is the most that the queue holds with Pause: n(Pause + F + skid).
 	Peak uint64
-	// Enough is the least Size with Safe no lower than the skid: from there on
-	// the queue neither loses nor runs dry.
+	// Enough is the smallest Size at which Safe is not below the skid: from there on the
+	// queue neither loses frames nor runs empty.
 	Enough uint64
 }
 
-// Thresholds returns the thresholds of the queue, or an error that names the
-// size that would do where no threshold is safe.
+// Thresholds returns the thresholds of the queue. If no threshold is safe, the error
+// names the size that would be sufficient.
 func (q InputQueue) Thresholds() (Thresholds, error) {
 	var t Thresholds
 	switch {
@@ -73,7 +73,7 @@ func (q InputQueue) Thresholds() (Thresholds, error) {
 		return t, fmt.Errorf("%d B arrive after a pause, more than any queue holds: shorten delay or response", t.Skid)
 	}
 	n, size, skid, full := int64(q.Classes), int64(q.Size), int64(t.Skid), int64(t.Frame)
-	// Divided last, as the report does: a fraction of a byte is no byte.
+	// Divided last, as in the report; fractions of a byte are dropped.
 	t.PauseMax = (size - n*skid) / n
 	t.FrameSafe = (size - n*(skid+full)) / n
 	t.Safe = (size - n*(skid+full+pfcFrame)) / n
@@ -88,8 +88,8 @@ func (q InputQueue) Thresholds() (Thresholds, error) {
 	return t, nil
 }
 
-// Check refuses thresholds with which frames could be lost, or a pause would
-// not end, with those that are safe.
+// Check rejects thresholds with which frames could be lost or a pause would not end. The
+// error has the safe ones.
 func (q InputQueue) Check(pause, unpause uint64) error {
 	t, err := q.Thresholds()
 	switch {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Setting is what of a Config an Error is about.
+// Setting is the part of a Config that an Error is about.
 type Setting uint8
 
 const (
@@ -14,20 +14,20 @@ const (
 	OfLimit                   // thresholds
 	OfXON                     // how far below its threshold a pause ends
 	OfHeadroom                // headroom
-	OfLink                    // the link that headroom is computed from
+	OfLink                    // the link from which headroom is computed
 )
 
-// Error is a division of a buffer that is impossible or unsafe.
+// Error reports a division of a buffer that is impossible or unsafe.
 type Error struct {
 	What  Setting
-	Port  int // -1: of the whole buffer
+	Port  int // -1: the whole buffer
 	Class int
 	Queue bool // Class is the number of a queue
-	// Safe is the value that would do, in bytes: the least buffer or headroom,
-	// the highest threshold. 0 = no other value of this setting would.
+	// Safe is the safe value in bytes: the least buffer or headroom, the highest
+	// threshold. 0: no other value of this setting would be safe.
 	Safe    uint64
-	Budget  Budget // of headroom that is not safe
-	Problem string // what is wrong and what to do, without the place
+	Budget  Budget // of a headroom that is not safe
+	Problem string // what is wrong and what to do, without the location
 }
 
 func (e *Error) Error() string {
@@ -44,17 +44,17 @@ func whole(safe uint64, format string, args ...any) error {
 	return &Error{What: OfBuffer, Port: -1, Safe: safe, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Check finds out whether New would take a division. The error is an *Error.
+// Check checks whether New would accept a division. The error is an *Error.
 func Check(cfg Config) error {
 	_, err := plan(&cfg)
 	return err
 }
 
-// layout is what a valid Config comes to.
+// layout is the result of a valid Config.
 type layout struct {
 	shared   uint64
-	headroom [][8]uint64 // with what stages take
-	span     [][8]uint64 // that of stages
+	headroom [][8]uint64 // including the span of stages
+	span     [][8]uint64 // of stages
 }
 
 // plan checks c and computes headroom and the shared pool.
@@ -146,8 +146,8 @@ func planHeadroom(c *Config, pc *PortConfig, g *Group, wrong func(Setting, uint6
 	return g.Headroom, nil
 }
 
-// checkStatic refuses static thresholds that can never be reached: such a
-// group would fill the pool and pause only by its headroom.
+// checkStatic rejects static thresholds that can never be reached: such a group would
+// fill the pool and pause only because of its headroom.
 func checkStatic(c *Config, l *layout) error {
 	for p := range c.Ports {
 		for i := range c.Ports[p].Groups {

@@ -1,11 +1,11 @@
 package buffer
 
-// Snapshot is the state of the buffer for display. Bytes throughout.
+// Snapshot is the state of the buffer for display, in bytes.
 type Snapshot struct {
 	Totals
 	Size, Held       uint64
-	Shared, InShared uint64 // the shared pool: its size and what is used of it
-	Chunks, InChunks uint64 // of memory: how many may hold frames that wait, and how many do; 0 where they are not counted
+	Shared, InShared uint64 // the shared pool: its size and its use
+	Chunks, InChunks uint64 // memory: chunks that may hold waiting frames, and those that do; 0 if they are not counted
 	Ports            []PortSnapshot
 }
 
@@ -23,20 +23,20 @@ type GroupSnapshot struct {
 	Threshold                  uint64 // of Shared, as of now; the largest number if there is none
 	Lossless                   bool
 	Peak, HeadroomPeak         uint64 // highest of Reserved+Shared+Headroom, of Headroom
-	XOFFs                      uint64 // times that the group began to want pause
+	XOFFs                      uint64 // times that the group started to want a pause
 	Drops                      uint64 // frames refused
 }
 
 // QueueSnapshot is the state of one queue of an egress port.
 type QueueSnapshot struct {
-	Reserved, Beyond uint64 // in use: of the reserve, and besides
-	Threshold        uint64 // of Beyond, as of now
+	Reserved, Beyond uint64 // in use: of the reserve, and beyond it
+	Threshold        uint64 // of Beyond, at present
 	Peak             uint64
 	Drops            uint64
 }
 
-// Snapshot writes the state into s, whose memory it reuses. The ports are the
-// configured ones; peaks start anew with clearPeaks.
+// Snapshot writes the state into s, whose memory it reuses. The ports are the configured
+// ones. clearPeaks resets the peaks.
 func (b *Buffer) Snapshot(s *Snapshot, clearPeaks bool) {
 	ports := s.Ports[:0]
 	*s = Snapshot{Totals: b.total, Size: b.size, Held: b.held, Shared: b.shared, InShared: b.used}

@@ -7,18 +7,17 @@ import "math/bits"
 // and a first threshold B1 stage k begins at
 //
 //	B_k = Bm - (Bm - B1) / 2^(k-1)
-//
-// and slows the neighbour to C/2^k. When Bm - B1 >= 2*C*tau, where tau is the
-// time from a decision to its effect, what arrives in tau at the rate of stage
-// k-1 does not reach beyond B_(k+1): the buffer is never full, and no rate
-// is ever 0. That is arithmetic of fluids. Frames are as long as the gaps between
-// high stages, for which there is the headroom of pause beyond Bm.
+// and slows the neighbour to C/2^k. If Bm - B1 >= 2*C*tau, where tau is the time from a
+// decision to its effect, what arrives in tau at the rate of stage k-1 does not go beyond
+// B_(k+1): the buffer is never full, and no rate is ever 0. That holds for fluids. Frames
+// are as long as the gaps between high stages; the headroom of pause beyond Bm absorbs
+// them.
 
-// Stages returns how much the neighbour at a port should be slowed: four bits
-// for each class, 0 not at all.
+// Stages returns how much the neighbour at a port should be slowed: four bits per class,
+// 0 for not at all.
 func (b *Buffer) Stages(port uint16) uint32 { return b.stage[b.row(port)] }
 
-// planStages returns Bm - B1 of a group, 0 of one that pauses.
+// planStages returns Bm - B1 of a group in bytes, 0 for a group that pauses.
 func planStages(c *Config, pc *PortConfig, g *Group, wrong func(Setting, uint64, string, ...any) *Error) (uint64, error) {
 	if g.Stages == 0 {
 		if g.Span != 0 {
@@ -42,7 +41,7 @@ func planStages(c *Config, pc *PortConfig, g *Group, wrong func(Setting, uint64,
 	return g.Span, nil
 }
 
-// stageAt is the stage of a group that holds so much beyond B1.
+// stageAt returns the stage of a group that holds the given bytes beyond B1.
 func (g *group) stageAt(beyond uint64) uint8 {
 	if beyond >= g.span {
 		return g.last
@@ -50,7 +49,7 @@ func (g *group) stageAt(beyond uint64) uint8 {
 	return min(g.last, uint8(bits.Len64(g.span/(g.span-beyond))))
 }
 
-// beyond returns what a group holds beyond B1, and whether it has reached it.
+// beyond returns what a group holds beyond B1, and whether it has reached B1.
 func (g *group) beyond(more uint64) (uint64, bool) {
 	n := g.headroom + more
 	if g.headroom == 0 && g.shared+more < g.limit.bytes {
@@ -62,7 +61,7 @@ func (g *group) beyond(more uint64) (uint64, bool) {
 	return g.shared + more - g.limit.bytes, true
 }
 
-// grade decides to which stage a group wants its neighbour slowed. A stage ends
+// grade determines the stage to which a group wants its neighbour slowed. A stage ends
 // when the group has fallen below its threshold by offset/2^(k-1).
 func (b *Buffer) grade(row, class int) {
 	g := &b.groups[row][class]

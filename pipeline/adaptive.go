@@ -8,11 +8,11 @@ import (
 	"gswitch/frame"
 )
 
-// MaxTiers is how many thresholds the load of a port can be judged by.
+// MaxTiers is the largest number of thresholds for the load of a port.
 const MaxTiers = 4
 
-// exits are the ports of a group's members with weight, and the way back from
-// a port to its member.
+// exits are the ports of a group's members with weight, and the mapping from a port back
+// to its member.
 type exits struct {
 	set    PortSet
 	lo, hi uint8             // words of set with a port: from lo, below hi
@@ -20,9 +20,8 @@ type exits struct {
 	hop    []uint32          // next hops in the order of their ports
 }
 
-// AtPorts returns the group with the ports of its members: ports[i] is that of
-// member i. Choosers that go by ports need them. Each member must have another
-// port.
+// AtPorts returns the group with the ports of its members: ports[i] is that of member i.
+// Choosers by port need them. No two members may have the same port.
 func (g *Group) AtPorts(ports []uint16) (*Group, error) {
 	if len(ports) != len(g.members) {
 		return nil, fmt.Errorf("group: %d ports for %d members", len(ports), len(g.members))
@@ -78,12 +77,12 @@ func (e *exits) at(w, b int) uint32 {
 // port that is favoured and on no shortest path is never taken.
 func (g *Group) Adaptive(up *PortSet, tiers []PortSet, rng *frame.Rand) (hop uint32, tier int) {
 	e := &g.exits
-	if e.hi-e.lo == 1 { // as good as always: up to 64 ports, or all near each other
+	if e.hi-e.lo == 1 { // the usual case: up to 64 ports, or all close to each other
 		w := int(e.lo) & (portWords - 1)
 		all := e.set[w] & up[w]
 		for t := range tiers {
 			s := all & tiers[t][w]
-			if s == e.set[w] { // mostly: none has to be left out
+			if s == e.set[w] { // the usual case: none has to be left out
 				k := uint32(0)
 				if n := uint32(len(e.hop)); n > 1 {
 					k = rng.Uint32n(n)
@@ -111,8 +110,8 @@ func (g *Group) Adaptive(up *PortSet, tiers []PortSet, rng *frame.Rand) (hop uin
 	return NoEntry, len(tiers)
 }
 
-// pick returns one of the bits of s, uniformly at random. A single one costs
-// no random number.
+// pick returns one of the set bits of s, uniformly at random. If there is only one, it
+// draws no random number.
 func pick(s uint64, rng *frame.Rand) int {
 	if s&(s-1) == 0 {
 		return bits.TrailingZeros64(s)
@@ -121,7 +120,7 @@ func pick(s uint64, rng *frame.Rand) int {
 	return nth(s, rng.Uint32n(n), n)
 }
 
-// cut makes s the ports of the group that are in a and in b, and counts them.
+// cut sets s to the ports of the group that are in a and in b, and counts them.
 func (e *exits) cut(s, a, b *PortSet) (n int) {
 	for w := range s {
 		s[w] = e.set[w] & a[w] & b[w]
@@ -161,7 +160,7 @@ func (g *Group) Least(up *PortSet, load *[MaxPorts]uint64, rng *frame.Rand) uint
 			case ties == 0 || l < least:
 				best, ties, least = int(e.at(w, b)), 1, l
 			case l == least:
-				// The n-th equal takes the place with probability 1/n.
+				// The n-th of equals is chosen with probability 1/n.
 				if ties++; rng.Uint32n(ties) == 0 {
 					best = int(e.at(w, b))
 				}

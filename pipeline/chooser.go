@@ -2,13 +2,13 @@ package pipeline
 
 import "fmt"
 
-// Chooser says how the next hop of a frame is chosen among those of a Group.
+// Chooser is the method by which the next hop of a frame is chosen within a Group.
 type Chooser uint8
 
 const (
 	ChooseHash     Chooser = iota // by flow: frames of one flow stay in order
 	ChooseScatter                 // at random by weight, frame by frame (packet scatter)
-	ChooseFlowlet                 // at random by weight, anew after each pause of a flow (LetFlow)
+	ChooseFlowlet                 // at random by weight, again after each pause of a flow (LetFlow)
 	ChooseWeighted                // by flow, weights in proportion to the rates of the links
 	ChooseAdaptive                // at random among the ports with the least load by tiers, frame by frame (DeTail)
 	ChooseLeast                   // the port with the least load, frame by frame
@@ -24,7 +24,7 @@ func (c Chooser) String() string {
 	return fmt.Sprintf("chooser(%d)", uint8(c))
 }
 
-// ParseChooser returns the Chooser of a name.
+// ParseChooser returns the Chooser with a name.
 func ParseChooser(name string) (Chooser, error) {
 	for c, n := range chooserNames {
 		if n == name {
@@ -34,13 +34,13 @@ func ParseChooser(name string) (Chooser, error) {
 	return 0, fmt.Errorf("there is no way to choose a path called %q; there are %v", name, chooserNames)
 }
 
-// ByFlow reports whether all frames of a flow go one way as long as the group
-// and the links stay as they are.
+// ByFlow reports whether all frames of a flow take one path as long as the group and the
+// links do not change.
 func (c Chooser) ByFlow() bool { return c == ChooseHash || c == ChooseWeighted }
 
-// ByPort reports whether the choice looks at the ports of the next hops: every
-// member needs one of its own then.
+// ByPort reports whether the choice depends on the ports of the next hops: every member
+// must then have its own.
 func (c Chooser) ByPort() bool { return c >= ChooseWeighted && c < NumChoosers }
 
-// ByLoad reports whether the choice looks at what waits at the ports.
+// ByLoad reports whether the choice depends on the bytes that wait at the ports.
 func (c Chooser) ByLoad() bool { return c == ChooseAdaptive || c == ChooseLeast }

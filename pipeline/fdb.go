@@ -28,7 +28,7 @@ type FDB struct {
 	mask    uint64
 	limit   int64
 	fresh   uint64 // refresh a timestamp only when it is older, in ticks
-	// Keys of the hash. Who knew them could choose addresses that fall into the
+	// Keys of the hash. With known keys an attacker could choose addresses that fill the
 	// buckets of a station, so that it is not learned.
 	k0, k1 uint64
 
@@ -86,9 +86,9 @@ const (
 	LearnRefreshed      LearnResult = iota // known on this port
 	LearnNew                               // entered
 	LearnMoved                             // was known on another port, now on this one
-	LearnFull                              // not entered: no room, or none that its port may take
+	LearnFull                              // not entered: no room, or the port has used up its share
 	LearnStaticConflict                    // not changed: a static entry names another port
-	LearnBusy                              // not entered: another worker is at the same slots; a later frame will do
+	LearnBusy                              // not entered: another worker is using the same slots; a later frame will be learned
 )
 
 var learnNames = [...]string{"refreshed", "new", "moved", "full", "static-conflict", "busy"}
@@ -114,11 +114,11 @@ func (e FDBEntry) VID() uint16 { return uint16(e.Key >> 48) }
 // MAC returns the 48 bits of the entry's address.
 func (e FDBEntry) MAC() uint64 { return e.Key & (1<<48 - 1) }
 
-// NewFDB returns an empty database for up to capacity entries (at least one).
-// The time of an entry is written only when it is older than granularity, so
-// that the frames of one station do not dirty a cache line each. Ports are
-// numbered below MaxPorts, and each may take all entries until SetShare. The
-// secret chooses where addresses stand; 0 is the same for all.
+// NewFDB returns an empty database for up to capacity entries (at least one). The time
+// stamp of an entry is written only when it is older than granularity, so that not every
+// frame of a station dirties a cache line. Ports are numbered below MaxPorts, and each
+// may use all entries until SetShare is called. secret determines the positions of
+// addresses; with 0 they are always the same.
 func NewFDB(capacity int, granularity frame.Time, secret uint64) *FDB {
 	capacity = max(capacity, 1)
 	n := 2
@@ -180,8 +180,8 @@ func (f *FDB) LookupVec(keys []uint64, ports []uint16) {
 	}
 }
 
-// Learn notes that key was seen as a source on port. old is the port that the
-// entry named before: port itself, or another one if it moved or is static.
+// Learn records that key was seen as a source on port. old is the port in the previous
+// entry: port itself, or another one if it moved or is static.
 func (f *FDB) Learn(now frame.Time, key uint64, port uint16) (r LearnResult, old uint16) {
 	b, c := f.pair(key)
 	if i, v := b.find(key); i >= 0 {
@@ -316,11 +316,11 @@ func (f *FDB) drop(b *fdbBucket, i int, v uint64) bool {
 	return true
 }
 
-// SetStatic makes key a static entry, which is neither moved by learning nor
-// aged, and takes nothing of its port's share. It replaces a learned entry, and
-// where there is no room one that was learned makes way. The result is LearnNew,
-// LearnMoved (there was an entry), or LearnFull: static entries alone fill the table,
-// or the sixteen slots where this one may stand.
+// SetStatic makes key a static entry, which is neither moved by learning nor aged, and
+// does not count towards its port's share. It replaces a learned entry, and if there is
+// no room it evicts one. The result is LearnNew, LearnMoved (there was an entry), or
+// LearnFull: static entries alone fill the table, or the sixteen possible slots of this
+// one.
 func (f *FDB) SetStatic(now frame.Time, key uint64, port uint16) LearnResult {
 	nv := fdbValue(port, now) | fdbStatic
 	b, c := f.pair(key)
@@ -353,8 +353,8 @@ func (f *FDB) SetStatic(now frame.Time, key uint64, port uint16) LearnResult {
 	}
 }
 
-// makeWay drops a learned entry for one that is to stand in one of two buckets:
-// of these, if both are full, else of any.
+// makeWay evicts a learned entry to make room for one in two buckets: from these, if both
+// are full, or from any.
 func (f *FDB) makeWay(b, c *fdbBucket) bool {
 	if b.used() == len(b.val) && c.used() == len(c.val) {
 		return f.dropOldest(b) || f.dropOldest(c)
@@ -367,7 +367,8 @@ func (f *FDB) makeWay(b, c *fdbBucket) bool {
 	return false
 }
 
-// dropOldest drops the learned entry of a bucket that was last seen first.
+// dropOldest drops the learned entry of a bucket that has not been seen for the longest
+// time.
 func (f *FDB) dropOldest(b *fdbBucket) bool {
 	for {
 		oldest, value := -1, uint64(0)
@@ -492,5 +493,5 @@ func (f *FDB) Len() int { return int(f.count.Load()) }
 // Cap returns how many entries fit.
 func (f *FDB) Cap() int { return int(f.limit) }
 
-// Rejected returns how many addresses were not entered for want of room.
+// Rejected returns how many addresses were not entered for lack of room.
 func (f *FDB) Rejected() uint64 { return f.rejected.Load() }

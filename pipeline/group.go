@@ -23,7 +23,7 @@ type Group struct {
 	kind    Chooser
 	buckets []uint32 // next hop of each bucket
 	members []Member
-	exits   exits // where kind goes by ports
+	exits   exits // if kind is by port
 }
 
 // NewGroup returns a group of n buckets. Shares are exact to one bucket, so n
@@ -55,9 +55,9 @@ func (g *Group) Chooser() Chooser { return g.kind }
 // Buckets returns the next hop of every bucket. The caller must not change it.
 func (g *Group) Buckets() []uint32 { return g.buckets }
 
-// WithMembers returns the group with other members. Buckets keep their next
-// hop as far as the new shares allow: if members only go, or shares only grow
-// for want of them, no bucket of the others moves.
+// WithMembers returns the group with other members. Buckets keep their next hop as far as
+// the new shares allow: if members are only removed, or shares grow only as a result, no
+// bucket of the other members moves.
 func (g *Group) WithMembers(members []Member) (*Group, error) {
 	var sum uint64
 	seen := make(map[uint32]int, len(members))
@@ -93,8 +93,8 @@ func (g *Group) WithMembers(members []Member) (*Group, error) {
 	return ng, nil
 }
 
-// grew reports whether a member is new or has a larger part of the whole than
-// the going of others explains: then others have to release buckets.
+// grew reports whether a member is new, or has a larger part of the whole than the
+// removal of others explains: others must then give up buckets.
 func (g *Group) grew(members []Member) bool {
 	for _, m := range members {
 		i := slices.IndexFunc(g.members, func(o Member) bool { return o.NextHop == m.NextHop })
@@ -114,8 +114,8 @@ type balancer struct {
 }
 
 func (b *balancer) run(level bool) {
-	// Buckets of members that are gone are free, and so is what a member has
-	// above its share, rounded up.
+	// The buckets of removed members are free, and so are those that a member has above
+	// its share, rounded up.
 	var free []int
 	for i, nh := range b.group.buckets {
 		m, ok := b.index[nh]
@@ -131,8 +131,8 @@ func (b *balancer) run(level bool) {
 	if !level {
 		return
 	}
-	// Everybody rounded up can leave a newcomer short by many buckets: take
-	// from whoever is most above its share, one at a time.
+	// If all shares are rounded up, a new member can lack many buckets: take them from
+	// the member that is most above its share, one at a time.
 	for {
 		short := b.most(func(m int) float64 { return b.share[m] - float64(b.owned[m]) })
 		if b.share[short]-float64(b.owned[short]) < 1 {

@@ -149,7 +149,7 @@ func (m *Match) Holds(k *Key) bool {
 		m.DstPort.holds(uint16(k[0]>>keyDstPortShift))
 }
 
-// check finds what no frame could match by mistake of whoever filled m.
+// check rejects conditions that no frame can match because of an error of the caller.
 func (m *Match) check() error {
 	if !m.Mask.covers(&m.Value) {
 		return fmt.Errorf("value has bits outside its mask")
