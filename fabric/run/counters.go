@@ -41,7 +41,7 @@ type tally struct {
 	Marks    uint64
 	Broken   uint64 // TCP connections that were given up
 	Quenches uint64
-	LowData  uint64     // data frames of the second loop of RC3
+	LowData  uint64     // data frames of the second, low-priority loop
 	Notices  uint64     // from switches, processed by hosts
 	Paused   frame.Time // total of hosts
 	Pauses   vnet.Pauses
