@@ -16,6 +16,7 @@ import (
 
 	"gswitch/capture"
 	"gswitch/control/cli"
+	"gswitch/fabric/results"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
 )
@@ -39,6 +40,28 @@ hosts: {payload: 1448B, tcp: {enabled: true}}
 workload: [{group: long, kind: flows, flows: [{from: h1, to: h3, size: 1MB}, {from: h2, to: h3, size: 1MB}]}]
 duration: 200ms
 until: done
+`
+
+// detour is a run in which leaf1 sends by another spine from some instant on.
+const detour = `version: 1
+name: detour
+topology: {generate: 'leaf-spine(2,2,1)', classes: {host: {rate: 10Gbps, delay: 1us}, fabric: {rate: 10Gbps, delay: 1us}}}
+switch: {detours: [{at: leaf1, to: leaf2, via: spine1}, {at: leaf1, to: leaf2, via: spine2, from: 100us}]}
+workload: [{group: one, kind: flows, flows: [{from: h1, to: h2, size: 1MB}]}]
+duration: 5ms
+until: done
+`
+
+// moved is a run in which a controller sends what spine1 loses by spine2.
+const moved = `version: 1
+name: moved
+topology: {generate: 'leaf-spine(2,2,2)', classes: {host: {rate: 1Gbps, delay: 1us}, fabric: {rate: 1Gbps, delay: 1us}}}
+switch: {flowradar: {enabled: true, flows: 500, slot: 1ms}}
+hosts: {transport: {rto_high: 200us}}
+workload: [{group: steady, kind: periodic, from: [h1..h2], to: [h3..h4], size: 5KB, every: 200us, stop: 9ms}]
+controller: {blackholes: move, takes: 100us}
+faults: [{kind: loss, link: "leaf1:spine1", share: 1, start: 1500us}]
+duration: 10ms
 `
 
 // numberOf is the sum of the numbers that a key has in a message.
@@ -73,6 +96,13 @@ func TestConnectionsOfARun(t *testing.T) {
 // recordedRun is the record of a whole run, in real time, and what it dropped.
 func recordedRun(t *testing.T, document string) (record string, drops int) {
 	t.Helper()
+	r := resultOf(t, document)
+	return r.Record, int(r.Values["drops_total"])
+}
+
+// resultOf is what a run with a record came to.
+func resultOf(t *testing.T, document string) *results.Run {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "crowd.yaml")
 	if err := os.WriteFile(file, []byte(document), 0o600); err != nil {
 		t.Fatal(err)
@@ -85,7 +115,7 @@ func recordedRun(t *testing.T, document string) (record string, drops int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.Runs[0].Record, int(out.Runs[0].Values["drops_total"])
+	return &out.Runs[0]
 }
 
 // lives is what --trace --json says.
@@ -392,6 +422,30 @@ func kindsOf(m minimised) map[string]int {
 		of[x.Kind]++
 	}
 	return of
+}
+
+// A switch whose routes change during the run, by a detour or by a controller, is replayed
+// with the change: without, it would send by the other spine.
+func TestSwitchOfARunWithOtherRoutes(t *testing.T) {
+	record, _ := recordedRun(t, detour)
+	same := func(record, node string) {
+		t.Helper()
+		said, err := replayOf(t, record, "--node", node, "--set", "switch.buffer.size=32MiB")
+		if err != nil || !strings.Contains(said, "nothing would have been different") {
+			t.Errorf("%s with its own settings: %v: %s", node, err, said)
+		}
+	}
+	same(record, "leaf1")
+	same(record, "spine2")
+	said, err := replayOf(t, record, "--node", "leaf1", "--until", `sent{port="spine2"} > 0`, "--minimise", "--json")
+	if of := kindsOf(leastOf(t, said, err)); of["command"] != 1 || of["frame"] != 1 || !strings.Contains(said, "command add route 10.") {
+		t.Errorf("a route leads to spine2, and a packet goes by it: %s", said)
+	}
+	r := resultOf(t, moved)
+	if r.Values["flow_moved_total"] == 0 {
+		t.Error("no flow was moved")
+	}
+	same(r.Record, "leaf1")
 }
 
 // A host with connections of TCP is replayed by itself like others.

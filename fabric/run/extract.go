@@ -19,9 +19,9 @@ const (
 	HostKind   = "host of a run"
 )
 
-// Extract repeats the run of a record and writes a record of one of its nodes to w: the
-// frames that it received from the others, and when, and the connections and messages
-// that a host was given. NewLone rebuilds the node of such a record.
+// Extract makes the run of a record happen again, and writes a record of one of its nodes to
+// w: of what reached it from the others, and when, of the connections and messages that a
+// host was given, and of the routes of a switch that changed. NewLone makes the node of such a record anew.
 func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) error {
 	var out *records.Writer
 	feed := records.NewFeed(8, in.Header.Chunk)
@@ -43,12 +43,23 @@ func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) 
 		}
 		h := in.Header
 		h.Kind, h.Name = SwitchKind, name
+		command := func(now frame.Time, c frame.Command) {
+			rec.Command(now, c)
+			failed = cmp.Or(failed, drain()) // there may be more of one instant than the feed holds
+		}
 		if host := n.HostAt(at); host >= 0 {
 			h.Kind = HostKind
 			n.OnCommand(func(now frame.Time, of int, c *vnet.Command) {
 				if of == host {
-					rec.Command(now, carriedOut{c})
-					failed = cmp.Or(failed, drain()) // one instant may have more than the feed holds
+					command(now, carriedOut{c})
+				}
+			})
+		} else {
+			n.OnChange(func(now frame.Time, of int, c frame.Command) {
+				if of == n.SwitchAt(at) {
+					command(now, c)
+				} else {
+					c.Do(now)
 				}
 			})
 		}

@@ -10,6 +10,7 @@ import (
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	records "gswitch/replay"
+	"gswitch/vswitch"
 )
 
 // Lone is a single node of a run.
@@ -60,28 +61,42 @@ func NewLone(h *records.Header, set []string, pool *frame.Pool) (*Lone, error) {
 	return l, nil
 }
 
-// Do implements replay.Machine: it gives commands to hosts. With other settings a command
-// may fail that did not fail in the record, for instance because a queue pair is no
-// longer open. Such failures are counted.
+// Do implements replay.Machine. With other settings some commands may fail that did not, as
+// where a queue pair is not open any more, or a switch has no port to a next hop: these are
+// counted.
 func (l *Lone) Do(now frame.Time, b []byte) error {
-	host := l.Network.HostAt(l.Node)
-	c, err := l.command(b)
-	if err == nil && host < 0 {
-		err = errors.New("the switches of a run are given no commands")
+	if sw := l.Network.SwitchAt(l.Node); sw >= 0 {
+		c, err := vswitch.DecodeChange(b)
+		if err != nil {
+			return err
+		}
+		if _, is := c.(vswitch.Apply); is {
+			return errors.New("the switches of a run get no other configuration")
+		}
+		return l.may(l.Network.Change(now, sw, c))
 	}
+	c, err := l.command(b)
 	if err != nil {
 		return err
 	}
-	if err = l.Network.Carry(now, host, c); err == nil || !l.other {
-		return err
-	}
-	if l.Refused++; l.Refused == 1 {
-		l.FirstRefused = fmt.Errorf("%s: %w", l.name(c), err)
+	if err := l.Network.Carry(now, l.Network.HostAt(l.Node), c); err != nil {
+		return l.may(fmt.Errorf("%s: %w", l.name(c), err))
 	}
 	return nil
 }
 
-// CommandName returns a description of a command.
+// may counts why a command failed, where settings are others, and else returns it.
+func (l *Lone) may(err error) error {
+	if err == nil || !l.other {
+		return err
+	}
+	if l.Refused++; l.Refused == 1 {
+		l.FirstRefused = err
+	}
+	return nil
+}
+
+// CommandName says what a command of a host is.
 func (l *Lone) CommandName(b []byte) string {
 	c, err := l.command(b)
 	if err != nil {

@@ -41,7 +41,8 @@ type Network struct {
 	stacks []*endpoint.Endpoint // by host, nil without Config.Streams
 	tap    func(f *Flow, a, b *stack.Options) (stack.Tap, stack.Tap)
 
-	flows flows
+	flows   flows
+	changed func(now frame.Time, sw int, c frame.Command) // nil: they are carried out, and nobody notes them
 }
 
 // Build makes the network that cfg describes, idle, at time 0.

@@ -34,13 +34,12 @@ func (n *Network) detour(c *vswitch.Config, node int) error {
 			continue
 		}
 		sw := n.swOf[node]
-		n.Engine.At(d.From, func(frame.Time) {
+		n.Engine.At(d.From, func(now frame.Time) {
 			for _, r := range routes {
-				if err := n.Switches[sw].SetRoute(r); err != nil {
-					n.Engine.Stop(fmt.Errorf("virtual network %s: the detour at %s: %w", n.Topology.Name, d.At, err))
+				if err := n.Change(now, sw, vswitch.SetRoute{Route: r}); err != nil {
+					n.Engine.Stop(fmt.Errorf("the detour at %s: %w", d.At, err))
 				}
 			}
-			n.Engine.Poke(n.engine[node])
 		})
 	}
 	return nil

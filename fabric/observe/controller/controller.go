@@ -40,20 +40,19 @@ func (c *Controller) Later(now frame.Time, do func(now frame.Time)) {
 
 // Avoid sends what is for an address by other ports than one, if the switch has others
 // for it. first says that none did before.
-func (c *Controller) Avoid(to netip.Prefix, w flows.Way) (first, ok bool) {
+func (c *Controller) Avoid(now frame.Time, to netip.Prefix, w flows.Way) (first, ok bool) {
 	if c.moved[move{to, w}] {
 		return false, true
 	}
-	sw := c.n.Switches[c.n.SwitchAt(w.Node)]
-	r, ok := otherWays(sw.Program().Config, to, c.peer(w))
+	sw := c.n.SwitchAt(w.Node)
+	r, ok := otherWays(c.n.Switches[sw].Program().Config, to, c.peer(w))
 	if !ok {
 		return false, false
 	}
-	if err := sw.SetRoute(r); err != nil {
-		c.n.Engine.Stop(fmt.Errorf("controller: %s: %w", sw.Program().Config.Name, err))
+	if err := c.n.Change(now, sw, vswitch.SetRoute{Route: r}); err != nil {
+		c.n.Engine.Stop(fmt.Errorf("controller: %w", err))
 		return false, true
 	}
-	c.n.Engine.Poke(c.n.EngineNode(w.Node))
 	c.moved[move{to, w}] = true
 	return true, true
 }
@@ -61,13 +60,13 @@ func (c *Controller) Avoid(to netip.Prefix, w flows.Way) (first, ok bool) {
 // Leave sends what is for an address by other links than one direction of one: at the
 // switch before it, or, where that has no other way, at all that send to it. It
 // reports whether it did something.
-func (c *Controller) Leave(to netip.Prefix, w flows.Way) (did bool) {
-	if first, ok := c.Avoid(to, w); ok {
+func (c *Controller) Leave(now frame.Time, to netip.Prefix, w flows.Way) (did bool) {
+	if first, ok := c.Avoid(now, to, w); ok {
 		return first
 	}
 	for p := range c.n.Topology.Nodes[w.Node].Links {
 		if e := c.n.Topology.Peer(w.Node, p); p != w.Port && slices.Contains(c.n.Topology.Switches(), e.Node) {
-			first, _ := c.Avoid(to, flows.Way{Node: e.Node, Port: e.Port})
+			first, _ := c.Avoid(now, to, flows.Way{Node: e.Node, Port: e.Port})
 			did = did || first
 		}
 	}

@@ -97,7 +97,7 @@ func (f *flowBook) move(now frame.Time, i int) {
 		return
 	}
 	for _, w := range f.book.Ways(x) {
-		first, ok := f.control.Avoid(controller.HostRoute(x.Flow.Dst()), w)
+		first, ok := f.control.Avoid(now, controller.HostRoute(x.Flow.Dst()), w)
 		if first {
 			f.book.Moved(i, now)
 		}

@@ -256,7 +256,7 @@ func (l *losses) move(now frame.Time, v []lossradar.Finding) {
 			continue // a host has no other link
 		}
 		l.control.Later(now, func(now frame.Time) {
-			if l.control.Leave(controller.HostRoute(to.dst), flows.Way{Node: from.Node, Port: from.Port}) {
+			if l.control.Leave(now, controller.HostRoute(to.dst), flows.Way{Node: from.Node, Port: from.Port}) {
 				l.moved = append(l.moved, (now - since).Seconds())
 			}
 		})
