@@ -47,6 +47,7 @@ type Buffer struct {
 	want  []uint8  // by row: classes that want pause
 	stage []uint32 // by row: stages that they want, four bits each
 	dirty []uint64 // rows whose want changed since NextDirty
+	stale bool     // there may be some
 
 	dynamic []int32   // row*8+class of the lossless groups whose threshold follows the use of the pool
 	swept   [2]uint64 // used and chunks, when Sweep looked last
@@ -149,7 +150,7 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 			}
 		}
 		for i := range b.groups[row] {
-			b.judge(row, i)
+			b.judge(&b.groups[row][i], row, i)
 			b.grade(row, i)
 		}
 	}
@@ -221,7 +222,7 @@ func (b *Buffer) Try(m *frame.Meta) frame.Reason {
 		if m.Flags&frame.IsClone == 0 {
 			m.Flags |= frame.Lossless
 		}
-		b.judge(row, class)
+		b.judge(g, row, class)
 	}
 	m.Pool = pool | uint16(m.Queue&7)<<poolQueueAt
 	if spare {
@@ -336,7 +337,7 @@ func (b *Buffer) credit(m *frame.Meta, cost, k, n uint64) {
 		b.refund(g, cost)
 	}
 	if g.lossless {
-		b.judge(in, class)
+		b.judge(g, in, class)
 	}
 }
 
@@ -352,9 +353,8 @@ func (b *Buffer) refund(g *group, cost uint64) {
 	g.reserved -= rest - n
 }
 
-// judge decides whether a group wants pause.
-func (b *Buffer) judge(row, class int) {
-	g := &b.groups[row][class]
+// judge decides whether g, the group of a class and row, wants pause.
+func (b *Buffer) judge(g *group, row, class int) {
 	bit := uint8(1) << class
 	if g.staged {
 		b.grade(row, class)
@@ -377,7 +377,13 @@ func (b *Buffer) judge(row, class int) {
 		g.xoffs++
 	}
 	b.want[row] ^= bit
+	b.note(row)
+}
+
+// note has NextDirty return a row.
+func (b *Buffer) note(row int) {
 	b.dirty[row>>6] |= 1 << (row & 63)
+	b.stale = true
 }
 
 // Want returns the classes for which the neighbour at a port should pause.
@@ -398,11 +404,15 @@ func (b *Buffer) NextDirty() (port uint16, ok bool) {
 			return uint16(i*64 + bits.TrailingZeros64(w) - 1), true
 		}
 	}
+	b.stale = false
 	return frame.NoPort, false
 }
 
+// Stale reports whether NextDirty may return a port.
+func (b *Buffer) Stale() bool { return b.stale }
+
 // Unswept reports whether Sweep would look at something.
-func (b *Buffer) Unswept() bool { return b.swept != [2]uint64{b.used, b.chunks} && len(b.dynamic) > 0 }
+func (b *Buffer) Unswept() bool { return len(b.dynamic) > 0 && b.swept != [2]uint64{b.used, b.chunks} }
 
 // Sweep judges the lossless groups with dynamic thresholds again, if the use
 // of the shared pool has changed since the last time: others' frames moved
@@ -414,6 +424,6 @@ func (b *Buffer) Sweep() {
 	}
 	b.swept = now
 	for _, i := range b.dynamic {
-		b.judge(int(i>>3), int(i&7))
+		b.judge(&b.groups[i>>3][i&7], int(i>>3), int(i&7))
 	}
 }

@@ -39,7 +39,7 @@ func (b *Buffer) AdmitAll(a *frame.Arena, v []frame.Ref) bool {
 		b.takeChunks(g, q, out, chunks, false)
 	}
 	if beyond != 0 && g.lossless {
-		b.judge(row, class)
+		b.judge(g, row, class)
 	}
 	b.held += kept + beyond
 	b.total.AdmittedBytes += kept + beyond

@@ -81,6 +81,6 @@ func (b *Buffer) grade(row, class int) {
 	}
 	if want != now {
 		b.stage[row] = b.stage[row]&^(15<<shift) | uint32(want)<<shift
-		b.dirty[row>>6] |= 1 << (row & 63)
+		b.note(row)
 	}
 }
