@@ -115,12 +115,30 @@ func (n *Node) repause(now frame.Time) {
 
 // flowControl passes on what the buffer wants paused since it was last asked.
 func (n *Node) flowControl(now frame.Time) {
-	if n.short != n.shortOfFrames() {
-		n.short = !n.short
-		for i := range n.prog.ports {
-			n.wantChanged(now, uint16(i))
-		}
+	if n.short || 2*n.held > n.maxHeld { // else there are enough frames left by far
+		n.judgeFrames(now)
 	}
+	if n.inputs != nil || n.buffer.Stale() {
+		n.passOn(now)
+	}
+	if n.sweepAt == frame.Never && n.buffer.Unswept() {
+		n.sweepAt = now + sweepAfter
+	}
+}
+
+// judgeFrames decides whether frames run short.
+func (n *Node) judgeFrames(now frame.Time) {
+	if n.short == n.shortOfFrames() {
+		return
+	}
+	n.short = !n.short
+	for i := range n.prog.ports {
+		n.wantChanged(now, uint16(i))
+	}
+}
+
+// passOn finds the ports of which the buffer, or the input queues, now want something else.
+func (n *Node) passOn(now frame.Time) {
 	for {
 		port, ok := n.buffer.NextDirty()
 		if !ok {
@@ -134,9 +152,6 @@ func (n *Node) flowControl(now frame.Time) {
 			break
 		}
 		n.wantChanged(now, port)
-	}
-	if n.sweepAt == frame.Never && n.buffer.Unswept() {
-		n.sweepAt = now + sweepAfter
 	}
 }
 

@@ -13,17 +13,8 @@ import (
 // frames are sent.
 func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	ps := &n.ports[port]
-	if ps.arc.left|n.joinedFor != 0 {
-		n.left(ps, v)
-	}
-	if ps.arc.released != 0 {
-		n.released(ps, v)
-	}
-	for b := ps.arc.departs; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Departs(port, v)
-	}
-	if ps.arc.sheds != 0 {
-		v = n.sift(now, v)
+	if ps.arc.leaving|n.joinedFor != 0 {
+		v = n.showLeaving(now, ps, port, v)
 	}
 	if len(v) > 1 && n.inputs == nil { // one frame has no others to be summed up with
 		n.held -= n.buffer.ReleaseAll(n.arena, v)
@@ -31,16 +22,13 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	bytes := uint64(0)
 	for _, r := range v {
 		m := n.arena.Meta(r)
+		bytes += uint64(m.Wire)
+		if m.Flags&(frame.MarkCE|frame.Flooded) != 0 {
+			n.finishMarked(ps, r, m)
+		}
 		if m.Cost != 0 {
 			n.release(now, m)
 		}
-		if m.Flags&(frame.MarkCE|frame.Flooded) != 0 {
-			if m.Flags&frame.MarkCE != 0 {
-				wire.MarkCE(n.arena, r)
-			}
-			ps.floods.leave(m)
-		}
-		bytes += uint64(m.Wire)
 	}
 	if ps.arc.sends != 0 {
 		n.showSent(ps, port, v)
@@ -49,6 +37,28 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	ps.tx.Frames += uint64(len(v))
 	ps.tx.Bytes += bytes
 	return len(v)
+}
+
+// showLeaving shows features the frames that the scheduler released, and returns those
+// that go on.
+func (n *Node) showLeaving(now frame.Time, ps *portState, port uint16, v []frame.Ref) []frame.Ref {
+	n.left(ps, v)
+	n.released(ps, v)
+	for b := ps.arc.departs; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Departs(port, v)
+	}
+	if ps.arc.sheds != 0 {
+		v = n.sift(now, v)
+	}
+	return v
+}
+
+// finishMarked writes the mark of congestion, and counts a copy of a flood as gone.
+func (n *Node) finishMarked(ps *portState, r frame.Ref, m *frame.Meta) {
+	if m.Flags&frame.MarkCE != 0 {
+		wire.MarkCE(n.arena, r)
+	}
+	ps.floods.leave(m)
 }
 
 // showSent shows features what a port sends, which may change its length.

@@ -67,11 +67,28 @@ func (n *Node) emitMirror(r frame.Ref, m *frame.Meta) {
 // same queue are gathered, and join it together.
 func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 	m.Queue = n.prog.class.Queue[m.Class&7] & 7
-	t := &n.train
-	if !t.on {
-		n.queue(r, m)
+	if n.train.on {
+		n.lineUp(r, m)
 		return
 	}
+	ps := &n.ports[m.OutPort]
+	switch {
+	case int(n.prog.ports[m.OutPort].worker) != n.index, n.inputs != nil, m.Flags&(frame.Claimed|frame.Flooded) != 0,
+		n.held >= n.lossyHeld, (ps.dropping|ps.sched.Regulated())>>m.Queue&1 != 0:
+		n.queue(r, m) // which asks all of this in turn
+		return
+	}
+	if why := n.buffer.Admit(m); why != frame.Keep {
+		n.dropAtQueue(ps, r, m, why)
+		return
+	}
+	n.held++
+	n.join(n.now, ps, r, m)
+}
+
+// lineUp gathers a frame of a vector if it may be, or queues it.
+func (n *Node) lineUp(r frame.Ref, m *frame.Meta) {
+	t := &n.train
 	if key := trainOf(m); key != t.key || t.n == len(t.v) {
 		n.queueTrain()
 		t.key, t.bulk = key, n.bulk(m)
@@ -190,11 +207,7 @@ func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 		reason = n.buffer.Admit(m)
 	}
 	if reason != frame.Keep {
-		if n.inputs != nil && reason != frame.PFCWatchdog && m.Flags&severalPorts != 0 && m.Flags&frame.Own == 0 {
-			n.inputs.Refused(m)
-		}
-		ps.queueDrops[m.Queue]++
-		n.drop(r, reason)
+		n.dropAtQueue(ps, r, m, reason)
 		return
 	}
 	n.held++
@@ -203,6 +216,15 @@ func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 	if regulated {
 		n.pushOut(ps, queue)
 	}
+}
+
+// dropAtQueue drops a frame that may not join its queue.
+func (n *Node) dropAtQueue(ps *portState, r frame.Ref, m *frame.Meta, reason frame.Reason) {
+	if n.inputs != nil && reason != frame.PFCWatchdog && m.Flags&severalPorts != 0 && m.Flags&frame.Own == 0 {
+		n.inputs.Refused(m)
+	}
+	ps.queueDrops[m.Queue]++
+	n.drop(r, reason)
 }
 
 // retag gives the frame the VLAN tag that its egress port sends, and reports
@@ -235,6 +257,13 @@ func (n *Node) handOver(worker int, r frame.Ref) {
 	h.v[h.n] = r
 	h.n++
 	h.floods = h.floods || n.arena.Meta(r).Flags&frame.Flooded != 0
+}
+
+// flushHandoffs moves what was gathered for all other workers.
+func (n *Node) flushHandoffs() {
+	for w := range n.handoff {
+		n.flushHandoff(w)
+	}
 }
 
 // flushHandoff moves the gathered frames to the worker's ring. What does not

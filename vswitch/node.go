@@ -161,10 +161,12 @@ func (n *Node) Receive(now frame.Time, port uint16, v []frame.Ref) {
 		n.freeDropped()
 		return
 	}
-	for len(v) > 0 {
-		k := min(len(v), vector)
-		n.receive(now, port, v[:k])
-		v = v[k:]
+	for len(v) > vector {
+		n.receive(now, port, v[:vector])
+		v = v[vector:]
+	}
+	if len(v) > 0 {
+		n.receive(now, port, v)
 	}
 }
 
@@ -191,7 +193,22 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 		v = n.arrive(now, port, v)
 	}
 	if pp.twinOf == frame.NoPort {
-		n.enter(now, port, pp, ps, v)
+		v = n.admit(now, port, pp, ps, v)
+		if pp.edge {
+			v = n.distrust(v)
+		}
+		if pp.acl != 0 {
+			v = n.filter(now, pp.acl-1, v)
+		}
+		if ps.admitted != 0 {
+			n.admitted(now, port, v)
+		}
+		switch {
+		case pp.iface == noIface:
+			n.bridge(now, port, pp, v)
+		case len(v) != 1 || !n.recall(v[0]):
+			n.receiveRouted(v)
+		}
 	} else {
 		n.fromTwin(now, port, pp, ps, v)
 	}
@@ -209,32 +226,14 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	}
 
 	n.flowControl(now)
-	for w := range n.handoff {
-		n.flushHandoff(w)
+	if len(n.handoff) > 1 {
+		n.flushHandoffs()
 	}
-	n.freeDropped()
+	if n.deadN > 0 {
+		n.freeDropped()
+	}
 	if n.sendsN > 0 {
 		n.sendAll(now)
-	}
-}
-
-// enter takes a vector that arrived at a port from its links to its ways out.
-func (n *Node) enter(now frame.Time, port uint16, pp *portProgram, ps *portState, v []frame.Ref) {
-	v = n.admit(now, port, pp, ps, v)
-	if pp.edge {
-		v = n.distrust(v)
-	}
-	if pp.acl != 0 {
-		v = n.filter(now, pp.acl-1, v)
-	}
-	if ps.admitted != 0 {
-		n.admitted(now, port, v)
-	}
-	switch {
-	case pp.iface == noIface:
-		n.bridge(now, port, pp, v)
-	case len(v) != 1 || !n.recall(v[0]):
-		n.receiveRouted(v)
 	}
 }
 
@@ -312,8 +311,8 @@ func (n *Node) Advance(now frame.Time) {
 	if n.joinedN+n.deferredN > 0 {
 		n.endVector(now)
 	}
-	for w := range n.handoff {
-		n.flushHandoff(w)
+	if len(n.handoff) > 1 {
+		n.flushHandoffs()
 	}
 	n.freeDropped()
 	if n.sendsN > 0 {
@@ -363,6 +362,9 @@ func (n *Node) PortWake(now frame.Time, port uint16) frame.Time {
 
 // Touched implements frame.Stepper.
 func (n *Node) Touched(out []uint16) (k int) {
+	if n.touched == (portSet{}) {
+		return 0
+	}
 	for i := range n.touched {
 		for w := n.touched[i]; w != 0; w &= w - 1 {
 			if k == len(out) {
