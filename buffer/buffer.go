@@ -412,7 +412,9 @@ func (b *Buffer) NextDirty() (port uint16, ok bool) {
 func (b *Buffer) Stale() bool { return b.stale }
 
 // Unswept reports whether Sweep would look at something.
-func (b *Buffer) Unswept() bool { return len(b.dynamic) > 0 && b.swept != [2]uint64{b.used, b.chunks} }
+func (b *Buffer) Unswept() bool {
+	return b.swept != [2]uint64{b.used, b.chunks} && len(b.dynamic) > 0 && !b.cfg.OwnFrames
+}
 
 // Sweep judges the lossless groups with dynamic thresholds again, if the use
 // of the shared pool has changed since the last time: others' frames moved

@@ -271,6 +271,19 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// Where frames of a group alone count for it there is nothing to sweep.
+func TestOwnFrames(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		c := Config{Size: 1 << 20, OwnFrames: own, Ports: make([]PortConfig, 2)}
+		c.Ports[0].Link = testLink
+		c.Ports[0].Groups[3] = Group{Lossless: true, Limit: Threshold{Alpha: 0.125}}
+		b := mustNew(t, c)
+		if b.Admit(meta(1, 0, 1, 0, 1000)); b.Unswept() == own {
+			t.Errorf("own frames alone %v: unswept %v after a frame of another group", own, b.Unswept())
+		}
+	}
+}
+
 // Copies are lossy and leave the headroom alone.
 func TestClonesStayOutOfHeadroom(t *testing.T) {
 	c := Config{Size: 200_000, Ports: make([]PortConfig, 1)}

@@ -12,7 +12,10 @@ type Config struct {
 	// Chunks are counted in addition to bytes if frames are stored in chunks. Their size
 	// cannot change.
 	Chunks Chunks
-	Ports  []PortConfig
+	// OwnFrames judges a lossless group when frames of its own come and go alone, though
+	// others move its threshold: there is nothing to sweep.
+	OwnFrames bool
+	Ports     []PortConfig
 }
 
 // PortConfig is the share of one port: its groups at ingress and its queues at egress.

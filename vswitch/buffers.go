@@ -96,7 +96,7 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 	if alpha == 0 {
 		alpha = 1
 	}
-	out := buffer.Config{Size: size / uint64(workers), Ports: make([]buffer.PortConfig, len(cfg.Ports))}
+	out := buffer.Config{Size: size / uint64(workers), OwnFrames: c.OwnFrames, Ports: make([]buffer.PortConfig, len(cfg.Ports))}
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
 		if p.Name == "" {

@@ -211,6 +211,8 @@ type BufferConfig struct {
 	Lateness frame.Time
 	// AllowLoss accepts a Headroom that is too small, for experiments.
 	AllowLoss bool
+	// OwnFrames: see buffer.Config.
+	OwnFrames bool
 	// FloodShare bounds copies of floods (unknown unicast, broadcast, multicast) at an
 	// egress port: of what it sends while it is backed up and frames for this port alone
 	// wait there they are at most this part, and they hold at most half of the memory that a port may

@@ -86,6 +86,7 @@ func Profile(t *fabric.Topology, algorithm string) (*vnet.Config, error) {
 			Size:         uint64(bufferPer50G * gbps / 50),
 			GroupReserve: groupReserve, HeadroomDelays: headroomDelay, AllowLoss: true,
 			LosslessAlpha: pauseAlpha, ScaleAlpha: true, XONOffset: resumeOffset,
+			OwnFrames: true, // a port that others made wait too much is paused by its next frame
 		},
 		// Every class of data is lossless; class 0 is that of control.
 		PFC: vnet.PFC{On: true, Classes: 0xfe},

@@ -130,6 +130,9 @@ type Buffer struct {
 	// the hosts, up to 1: ports with more senders behind them may hold more.
 	ScaleAlpha bool
 	XONOffset  uint32
+	// OwnFrames looks at a threshold that others move when a frame comes or leaves that
+	// counts towards it, and not besides.
+	OwnFrames bool
 
 	// Headroom of each lossless port and class in bytes or, if HeadroomDelays is set, in
 	// one-way delays of the link at its rate. If both are 0, it is computed by IEEE

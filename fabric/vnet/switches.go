@@ -60,7 +60,7 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 		return nil, err
 	}
 	c.MaxFrames = n.Engine.Pool(node).Chunks()
-	c.Buffer.Lateness = n.lateness()
+	c.Buffer.Lateness, c.Buffer.OwnFrames = n.lateness(), n.cfg.Buffer.OwnFrames
 	if t.Mode == fabric.L3 {
 		c.Paths = n.pathsConfig()
 	}
