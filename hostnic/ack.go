@@ -7,7 +7,7 @@ import (
 	"gswitch/wire"
 )
 
-// acknowledged takes in an ACK or NAK.
+// acknowledged processes an ACK or NAK.
 func (n *NIC) acknowledged(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
 	if b[bth+4]&levelMask != 0 {
 		if q.second == nil {
@@ -21,7 +21,7 @@ func (n *NIC) acknowledged(now frame.Time, r frame.Ref, m *frame.Meta, b []byte,
 	syndrome := aeth[0]
 	nak := syndrome&0x60 == wire.AETHNak
 	if syndrome&0x60 != wire.AETHAck && syndrome != wire.AETHNak {
-		n.drop(r, frame.QPOpcode) // receiver not ready and remote errors have no place in the message service
+		n.drop(r, frame.QPOpcode) // the message service has no receiver-not-ready and no remote errors
 		return
 	}
 	psn := (wire.BTH(b[bth:]).PSN() - q.initial) & 0xffffff
@@ -63,7 +63,7 @@ func (n *NIC) acknowledged(now frame.Time, r frame.Ref, m *frame.Meta, b []byte,
 	n.feed(now, q, a)
 }
 
-// feed gives an acknowledgement to the transport and to congestion control.
+// feed passes an acknowledgement to the transport and to congestion control.
 func (n *NIC) feed(now frame.Time, q *queuePair, a transport.Ack) {
 	f := &n.feedback
 	res := q.tx.Ack(now, a)
@@ -100,8 +100,8 @@ func (n *NIC) feed(now frame.Time, q *queuePair, a transport.Ack) {
 	n.arm(now, q)
 }
 
-// RTTSample is a round-trip time that an acknowledgement gave, without the time
-// that the frame or segment itself takes to be sent (TIMELY section 3.1).
+// RTTSample is a round-trip time that an acknowledgement gave, without the serialisation
+// time of the frame or segment itself (TIMELY section 3.1).
 type RTTSample struct {
 	QPN uint32
 	RTT frame.Time
@@ -145,9 +145,9 @@ func (n *NIC) sample(now frame.Time, q *queuePair, res *transport.AckResult) {
 	}
 }
 
-// oneWay is how long a frame that left at an instant took until the last switch sent it on,
-// whose stamp counts modulo as many nanoseconds; 0 where the stamp is before that, as by a
-// clock that is not synchronised.
+// oneWay returns how long a frame that left at an instant took until the last switch sent
+// it on. That switch's stamp counts nanoseconds modulo modulo. It returns 0 if the stamp
+// precedes the departure, as with a clock that is not synchronised.
 func (n *NIC) oneWay(left frame.Time, modulo, stamp uint64) frame.Time {
 	d := (stamp - uint64(left+n.lead)) & (modulo - 1)
 	if d > modulo/2 {
@@ -156,7 +156,7 @@ func (n *NIC) oneWay(left frame.Time, modulo, stamp uint64) frame.Time {
 	return frame.Time(d)
 }
 
-// notified takes in a congestion notification.
+// notified processes a congestion notification.
 func (n *NIC) notified(now frame.Time, q *queuePair) {
 	n.count.CNPsReceived++
 	n.slowDown(now, q)

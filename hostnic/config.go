@@ -17,163 +17,161 @@ type Config struct {
 	Name    string
 	MAC     wire.MAC
 	Addr    netip.Addr // IPv4 or IPv6
-	Gateway wire.MAC   // destination MAC of queue pairs that name none
+	Gateway wire.MAC   // destination MAC of queue pairs that do not set one
 
-	Epoch int64 // instant of the wall clock at the host's time 0, in nanoseconds since 1970 (UTC); 0: not known
+	Epoch int64 // wall clock's time at the host's time 0, in nanoseconds since 1970 (UTC); 0: unknown
 
 	Rate     uint64     // bit/s of the port; never 0
 	Overhead uint32     // bytes that each frame occupies on the link beyond its own: 0, or scheduler.EthernetOverhead
 	Burst    frame.Time // how far behind now the link may catch up; 0 in virtual time
-	WholeNs  bool       // every frame occupies the link a whole number of ns, rounded down, and nothing is carried to the next
+	WholeNs  bool       // every frame occupies the link for a whole number of ns, rounded down, without carrying the remainder
 
 	Payload int        // bytes of payload in a full data frame; 0 = 1000
-	BaseRTT frame.Time // the constant T of congestion control
+	BaseRTT frame.Time // T of congestion control
 
-	// AckClass is the class of acknowledgements and congestion notifications,
-	// -1: that of the data they answer. They leave before the data of their class
-	// and of those below, unless the neighbour pauses AckPauseClass; -1: their own
-	// class.
+	// AckClass is the class of acknowledgements and congestion notifications; -1: the
+	// class of the data that they answer. They leave before the data of their class and
+	// of lower ones, unless the neighbour pauses AckPauseClass; -1: their own class.
 	AckClass      int
 	AckPauseClass int
 
 	DSCP    [8]uint8  // of each class
-	Weights [8]uint32 // of each class, 0 strict; weighted classes next to each other share what is left by weight
+	Weights [8]uint32 // of each class, 0 strict; adjacent weighted classes share what is left by weight
 
-	// Turn is how many payload bytes a queue pair sends before the next one of
-	// its class has its turn, unless its message ends, or it may not send,
-	// before; 0: one frame.
+	// Turn is how many payload bytes a queue pair sends before the next one of its class
+	// gets its turn, unless its message ends, or it may not send, earlier; 0: one frame.
 	Turn uint32
 
 	PFC        bool  // act on and send 802.1Qbb frames for PFCClasses
-	PFCClasses uint8 // one bit for each class under flow control
-	PFCStages  uint8 // the last stage of Gentle Flow Control (pfc.Stages), which takes the place of pauses; 0: pauses
-	// PFCResponse is how long after its arrival a pause takes effect.
+	PFCClasses uint8 // bitmap of the classes under flow control
+	PFCStages  uint8 // last stage of Gentle Flow Control (pfc.Stages), which replaces pauses; 0: pauses
+	// PFCResponse is the time from a pause's arrival until it takes effect.
 	PFCResponse frame.Time
 	Pause       bool       // instead of PFC: act on and send 802.3x frames for the whole link
-	CableDelay  frame.Time // one way, of the link; for the threshold of a slow receiver
+	CableDelay  frame.Time // one-way delay of the link, for the threshold of a slow receiver
 
-	// Virtual: only headers are materialised, and no ICRC. Meta.Wire says
-	// what the frame would be on a link.
+	// Virtual: frames consist of headers only, without ICRC. Meta.Wire is the length that
+	// they would have on a link.
 	Virtual bool
 	Sizes   Sizes // Virtual only
 
 	CNP CNPConfig
 
-	// First reports whether the packet next leaves before the packet best, of queue
-	// pairs of a class that may both send. It is asked for each that may, so a frame
-	// costs as many calls. nil: they take turns.
+	// First reports whether packet next leaves before packet best, of two queue pairs of
+	// a class that may both send. It is called for each queue pair that may send, so a
+	// frame costs as many calls. nil: they take turns.
 	First func(next, best *Waiting) bool
 
-	// MarkAbove sets the congestion mark on data frames of a class that leave
-	// while more than so many bytes of that class and those above wait for the
-	// host's own link; 0: never. What waits is what windows have let go. In a
-	// network that loses nothing this reports congestion that has come back to
-	// the source (DeTail, section 4.2).
+	// MarkAbove sets the congestion mark on data frames of a class that leave while more
+	// than this many bytes of that class and higher ones wait for the host's own link; 0:
+	// never. The waiting bytes are those that windows have admitted. In a lossless
+	// network this reports congestion that has spread back to the source (DeTail, section
+	// 4.2).
 	MarkAbove uint32
-	// QuenchAfter counts a class as quenched that the neighbour pauses for
-	// longer; 0: never.
+	// QuenchAfter counts a class as quenched if the neighbour pauses it for longer; 0:
+	// never.
 	QuenchAfter frame.Time
 
-	// Overshoot sends while the bytes in flight are below the window, so that
-	// they may exceed it by a frame, instead of only what fits.
+	// Overshoot sends while the bytes in flight are below the window, so that they may
+	// exceed it by a frame. Without it only what fits is sent.
 	Overshoot bool
 
-	// NoticeDelay is how long after its arrival a notice of a congestion point
+	// NoticeDelay is the time from the arrival of a congestion point's notice until it
 	// takes effect (15 us in the NIC of Taheri et al., CoNEXT 2020, section 3.5).
 	NoticeDelay frame.Time
 
 	Receive ReceiveConfig
 
-	// Options are those of features (Register), by the name of each.
+	// Options are the options of features (Register), by name.
 	Options Options
 
-	// Stack lets the NIC answer for its address and find others, on a real
-	// link; nil: it takes frames of queue pairs and flow control only.
+	// Stack makes the NIC answer for its address and resolve others, on a real link; nil:
+	// it accepts only frames of queue pairs and flow control.
 	Stack *StackConfig
 
-	// RTTNoise adds a random time from 0 up to it to each round-trip time that
-	// congestion control gets: what a clock that is read late does.
+	// RTTNoise is the largest random time that is added to each round-trip time for
+	// congestion control, like the error of a clock that is read late.
 	RTTNoise frame.Time
-	// PaceJitter makes each paced gap longer or shorter by up to this share of
-	// it, at random. Without it senders that get the same rate at the
-	// same instant keep in step.
+	// PaceJitter lengthens or shortens each paced gap by up to this share of it, at
+	// random. Without it senders that get the same rate at the same time stay
+	// synchronised.
 	PaceJitter float64
 	// RTTSamples keeps the round-trip times, without noise, for TakeRTTs.
 	RTTSamples bool
 
 	Seed   uint64
-	MaxQPs int // queue pairs open at once; 0 = 65536
-	// RandomNumbers begins the numbers of queue pairs at random, by Seed, so that
-	// late frames to a host that started again do not find one by chance.
+	MaxQPs int // largest number of open queue pairs; 0 = 65536
+	// RandomNumbers starts queue pair numbers at random values derived from Seed, so that
+	// late frames to a host that was restarted do not match one by chance.
 	RandomNumbers bool
 }
 
-// CNPConfig says how a receiver reports congestion marks.
+// CNPConfig is how a receiver reports congestion marks.
 type CNPConfig struct {
 	Frames   bool       // by RoCEv2 congestion notification packets; false: by the BECN bit of acknowledgements
 	Interval frame.Time // of Frames: at most one per queue pair in this time; 0 = 50 us (DCQCN, table 2)
 }
 
-// Sizes are the bytes on the wire of frames, for agreement with other
-// simulators; 0 is the size of the real headers. A frame is never smaller
-// than Ethernet, IP, UDP and BTH with its extensions.
+// Sizes are the bytes on the wire of frames, to match other simulators; 0 is the size of
+// the real headers. A frame is never smaller than Ethernet, IP, UDP and BTH with its
+// extensions.
 type Sizes struct {
 	Data   int // of a data frame, besides payload and telemetry
 	Ack    int // of an acknowledgement
-	AckINT int // of one that echoes telemetry; echoed bytes beyond it lie in memory but do not count
+	AckINT int // of one that echoes telemetry; echoed bytes beyond it are in memory but do not count
 	PFC    int // of a flow control frame
 }
 
-// ReceiveConfig makes a host that takes frames slower than its link brings
-// them. Rate 0 takes all at once.
+// ReceiveConfig makes a host process frames more slowly than its link delivers them. With
+// Rate 0 it processes them immediately.
 type ReceiveConfig struct {
 	Rate   uint64 // bit/s at which received frames leave the NIC's buffer
-	Buffer uint32 // bytes; what does not fit is dropped. 0 = 1 MiB
-	XOFF   uint32 // the neighbour is asked to pause above this; 0 = Buffer less the headroom of the link
-	XON    uint32 // and to go on at or below this; 0 = XOFF/2
+	Buffer uint32 // bytes; frames that do not fit are dropped. 0 = 1 MiB
+	XOFF   uint32 // bytes above which the neighbour is asked to pause; 0 = Buffer minus the headroom of the link
+	XON    uint32 // bytes at or below which it may resume; 0 = XOFF/2
 }
 
-// Placer takes the payload of packets in the order of their arrival, with the number of each
-// in its direction. The bytes are its own only during the call.
+// Placer receives the payload of packets in the order of arrival, with the number of each
+// in its direction. The bytes are valid only during the call.
 type Placer interface {
 	Place(qpn uint32, packet uint64, payload []byte)
 }
 
 // QPConfig describes a queue pair.
 type QPConfig struct {
-	// Number is the number that the queue pair gets, where a host is to do again what it did:
-	// one whose place is free. 0: the next one.
+	// Number is the number of the queue pair, for a host that repeats recorded
+	// operations; its index must be free. 0: the next number.
 	Number uint32
 
 	RemoteAddr netip.Addr
 	RemoteMAC  wire.MAC // zero: the gateway's
-	SrcPort    uint16   // UDP source port: what multipath routing spreads; 0 = derived from the number of the queue pair
+	SrcPort    uint16   // UDP source port, by which multipath routing spreads; 0 = derived from the number of the queue pair
 	Class      uint8
 
 	Transport transport.Config
-	// CC makes the congestion control, nil for none. The one of a queue pair
-	// that was closed is reset instead if it is a cc.Resetter and both have
-	// the same CCName.
+	// CC makes the congestion control, nil for none. If the previous queue pair in the
+	// slot had the same CCName and its congestion control is a cc.Resetter, that is reset
+	// instead.
 	CC     func(*cc.Env) cc.Algorithm
 	CCName string
 
-	// Writes sends messages as RDMA Writes in place of Sends: the first packet says
-	// how long its message is (RETH), to whoever looks on the way. Both ends have it
-	// or none, and agree where the bytes go: address and key are 0.
+	// Writes sends messages as RDMA Writes instead of Sends, so that the first packet
+	// shows the length of its message (RETH) to observers on the path. Both ends must
+	// agree on it, and on where the bytes go: address and key are 0.
 	Writes bool
 
-	// LowClasses are the classes of the levels of Transport.Recursive, each below
-	// the one before, and all below Class.
+	// LowClasses are the classes of the levels of Transport.Recursive, each lower than
+	// the previous one, and all below Class.
 	LowClasses []uint8
 
-	// NoECN makes data frames that are not ECN-capable: they are not marked, neither
-	// switches nor this host (MarkAbove). What opens a TCP connection is such
-	// (RFC 3168, section 6.1.1).
+	// NoECN makes data frames not ECN-capable: neither switches nor this host (MarkAbove)
+	// mark them. The segments that open a TCP connection are like that (RFC 3168, section
+	// 6.1.1).
 	NoECN bool
 
 	INT        inband.Mode
 	INTProfile *inband.Profile
-	INTRates   *inband.RateTable // link rates, where the format does not carry them
+	INTRates   *inband.RateTable // link rates, if the format does not carry them
 
 	InitialPSN uint32 // of both directions, 24 bits
 
@@ -181,12 +179,12 @@ type QPConfig struct {
 	// nil: for the message service.
 	Verbs *VerbsConfig
 
-	// Frames makes it a queue pair that carries packets of others; nil: one for
+	// Frames makes it a queue pair that carries packets of a caller; nil: one for
 	// messages or RDMA operations.
 	Frames *FramesConfig
 
-	// Place takes the payload of each packet that is new; nil: it is counted and
-	// removed, as in virtual time.
+	// Place receives the payload of each new packet; nil: it is counted and discarded, as
+	// in virtual time.
 	Place Placer
 
 	// Segment paces bursts of this many payload bytes instead of frames, and
@@ -196,13 +194,13 @@ type QPConfig struct {
 	// NICs do; other queue pairs may send between them. 0: they follow each
 	// other on the link (TIMELY, NIC pacing).
 	SegmentRate uint64
-	// LazyPacing leaves a departure that was planned before a change of rate
-	// until it is due: then it is put off if the rate fell, and not advanced
-	// if it rose (TIMELY 4.3). Otherwise every change moves it at once.
+	// LazyPacing keeps a departure that was planned before a change of rate until it is
+	// due. It is then postponed if the rate fell, and not advanced if it rose (TIMELY
+	// 4.3). Without it every change moves the departure at once.
 	LazyPacing bool
-	// KeepPlanned leaves a departure that was planned before a change of rate
-	// where it is, whatever the change: only the next gap is of the new rate,
-	// as in the published simulator's DCQCN, TIMELY and DCTCP.
+	// KeepPlanned never moves a departure that was planned before a change of rate: only
+	// the next gap uses the new rate, as in the published simulator's DCQCN, TIMELY and
+	// DCTCP.
 	KeepPlanned bool
 }
 
@@ -214,7 +212,7 @@ const (
 	defaultRxBuf   = 1 << 20
 )
 
-// Validate reports the first setting that cannot be meant.
+// Validate reports the first invalid setting.
 func (c *Config) Validate() error {
 	switch {
 	case c.First != nil && c.Turn != 0:

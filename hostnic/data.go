@@ -6,8 +6,8 @@ import (
 	"gswitch/wire"
 )
 
-// assembly puts the packets of messages together: it knows where the messages
-// end, and what of the receive buffers is filled.
+// assembly reassembles messages: it knows where messages end, and which parts of the
+// receive buffers are filled.
 type assembly struct {
 	begun bool       // a packet of the message in order arrived
 	start frame.Time // when
@@ -15,9 +15,9 @@ type assembly struct {
 	count uint64     // messages complete
 	full  uint32     // payload of first and middle packets
 
-	// Ends of messages whose packet arrived and which are not complete: IRN's
-	// premature completions. A heap by packet, since what arrives behind a gap
-	// may come in any order.
+	// Ends of messages whose last packet has arrived and that are not complete: IRN's
+	// premature completions. It is a heap ordered by packet, since packets after a gap
+	// may arrive in any order.
 	ends []messageEnd
 }
 
@@ -28,7 +28,7 @@ type messageEnd struct {
 
 func (a *assembly) reset() { *a = assembly{ends: a.ends[:0]} }
 
-// end notes the last packet of a message.
+// end records the last packet of a message.
 func (a *assembly) end(seq uint64, size uint32) {
 	a.ends = append(a.ends, messageEnd{seq, size})
 	for i := len(a.ends) - 1; i > 0; {
@@ -41,7 +41,7 @@ func (a *assembly) end(seq uint64, size uint32) {
 	}
 }
 
-// takeEnd takes out the end that comes first in the order of packets.
+// takeEnd removes and returns the first end in the order of packets.
 func (a *assembly) takeEnd() messageEnd {
 	first, last := a.ends[0], len(a.ends)-1
 	a.ends[0] = a.ends[last]
@@ -83,8 +83,8 @@ func (q *queuePair) carries(op byte) bool {
 	return op <= wire.RCSendOnly && op != wire.RCSendLastImmediate
 }
 
-// data takes in a data frame that waited for a slow host: its queue pair may
-// be closed meanwhile.
+// data processes a data frame that waited for a slow host: its queue pair may have been
+// closed in the meantime.
 func (n *NIC) data(now frame.Time, r frame.Ref) {
 	m, b := n.arena.Meta(r), n.arena.Bytes(r)
 	bth := wire.BTHOffset(m, b)
@@ -99,7 +99,8 @@ func (n *NIC) data(now frame.Time, r frame.Ref) {
 	q.service.data(n, now, r, m, b, bth, q)
 }
 
-// takeData takes in a data frame of a message, delivers its payload and answers it.
+// takeData processes a data frame of a message: it delivers the payload and answers the
+// frame.
 func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
 	op := b[bth]
 	k := &kinds[op]
@@ -151,7 +152,7 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 	n.answer(now, r, q, &v, telemetry)
 }
 
-// marked takes note of a congestion mark on a data frame.
+// marked processes a congestion mark on a data frame.
 func (n *NIC) marked(now frame.Time, q *queuePair, m *frame.Meta) {
 	if m.Flags&frame.IsCE == 0 {
 		return
@@ -164,8 +165,8 @@ func (n *NIC) marked(now frame.Time, q *queuePair, m *frame.Meta) {
 	}
 }
 
-// deliver counts the payload of a new packet and completes the messages that
-// became whole.
+// deliver counts the payload of a new packet and completes the messages that it made
+// complete.
 func (n *NIC) deliver(now frame.Time, q *queuePair, seq uint64, size uint32, kind transport.PacketKind, v *transport.Verdict) {
 	q.stats.RxFrames++
 	q.stats.RxBytes += uint64(size)

@@ -15,16 +15,16 @@ const (
 	inboxLen    = 64
 )
 
-// Datagram is one that arrived at StackConfig.Port.
+// Datagram is a datagram that arrived at StackConfig.Port.
 type Datagram struct {
 	From netip.Addr
-	Port uint16 // that it was sent from
+	Port uint16 // source port
 	Len  int
 	Data [MaxDatagram]byte
 }
 
-// ErrUnresolved is returned while the next hop of a datagram is being asked
-// for its MAC address: it was not sent, and may be sent again soon.
+// ErrUnresolved is returned while the MAC address of a datagram's next hop is being
+// resolved: the datagram was not sent, and may be sent again soon.
 var ErrUnresolved = errors.New("the next hop is not known yet")
 
 // SendDatagram sends a UDP datagram to an address.

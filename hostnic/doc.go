@@ -5,22 +5,20 @@
 //
 // # The life of a message
 //
-// SendMessage puts it behind the others of its queue pair (message.go), and
-// schedule asks the transport which packet comes next, the window whether it
-// may, and the pacer when (send.go, pace.go). A queue pair that may send now
-// has a bit in the ready set of its class; one that must wait for its pace
-// stands in a timer wheel; all others are on no list, so that what a frame
-// costs does not depend on how many queue pairs there are. Transmit serves
-// flow control frames, then the classes by priority or weight, each with its replies first,
-// and in a class one packet of each ready queue pair in turn, or as much as
-// Config.Turn says. The header is a
-// copy of the queue pair's template with a few fields patched (template.go).
+// SendMessage queues it behind the others of its queue pair (message.go), and schedule
+// asks the transport which packet comes next, the window whether it fits, and the pacer
+// when it may leave (send.go, pace.go). A queue pair that may send now has a bit in the
+// ready set of its class; one that must wait for its pace is in a timer wheel; all others
+// are on no list, so that the cost of a frame does not depend on the number of queue
+// pairs. Transmit serves flow control frames, then the classes by priority or weight,
+// each with its replies first, and within a class one packet of each ready queue pair in
+// turn, or as much as Config.Turn says. The header is a copy of the queue pair's template
+// with a few fields patched (template.go).
 //
-// At the other end a data frame passes the receiver of the transport and is
-// turned into its own acknowledgement (receive.go, data.go, reply.go), which
-// echoes the telemetry it carried. Back at the sender that goes to the
-// transport and to congestion control (ack.go), whose rate and window are kept
-// beside the queue pair.
+// At the other end a data frame passes the receiver of the transport and is turned into
+// its own acknowledgement (receive.go, data.go, reply.go), which echoes the telemetry
+// that it carried. Back at the sender the acknowledgement goes to the transport and to
+// congestion control (ack.go), whose rate and window are kept beside the queue pair.
 //
 // # Frames
 //

@@ -12,114 +12,114 @@ import (
 	"gswitch/wire"
 )
 
-// Feature is what a published system, or any other addition, does in a host's
-// NIC beside its queue pairs: a clock that is kept, a meter, another protocol.
-// Its package registers it; the NIC knows features by their registration alone. A
-// NIC whose configuration has no options of a feature does not have it, and pays
-// nothing for it.
+// Feature is what a published system, or any other addition, does in a host's NIC besides
+// its queue pairs: a synchronised clock, a meter, another protocol. Its package registers
+// it; the NIC knows features only by their registration. A NIC whose configuration has no
+// options of a feature does not have it, and pays nothing for it.
 type Feature struct {
-	// Name names its options in Config.Options.
+	// Name is the key of its options in Config.Options.
 	Name string
-	// Check reports what stands against a configuration with options of the
-	// feature.
+	// Check reports what is wrong with a configuration that has options of the feature.
 	Check func(cfg *Config) error
-	// New makes the feature's state in a NIC, when a configuration has options of
-	// it for the first time.
+	// New makes the feature's state in a NIC when a configuration first has options of
+	// it.
 	New func(n *NIC) Instance
-	// Takes are the frames that arrive for the feature alone: Instance.Receive
-	// gets them. No two features take the same.
+	// Takes lists the protocols whose arriving frames are for the feature alone: they are
+	// passed to Instance.Receive. No two features may take the same frames.
 	Takes []Protocol
-	// Counters are what Instance.Read reads. Their place is the host.
+	// Counters describe what Instance.Read reads. Their place is the host.
 	Counters []feature.Counter
 
-	// Section makes a section of documents with nothing set. It stands under Name
-	// in the document of a host, and in hosts of a scenario. nil: documents cannot
-	// turn the feature on.
+	// Section makes a section of documents with nothing set. Its key is Name, in the
+	// document of a host and in hosts of a scenario. nil: documents cannot enable the
+	// feature.
 	Section func() Section
 	// Decode is the inverse of Call.Encode; nil: the feature has no calls.
 	Decode func(b []byte) (Call, error)
 
-	// Unimaged is why no image of a host that has the feature can be taken; empty: one can.
+	// Unimaged says why no image can be taken of a host with the feature; "": one can.
 	Unimaged string
 
-	// Daemons says that the section stands in documents of daemons alone: a scenario
-	// turns the feature on in another way, for all nodes together.
+	// Daemons says that the section exists only in documents of daemons: a scenario
+	// enables the feature in another way, for all nodes together.
 	Daemons bool
-	// Stamps says that the feature wants frames of PTP to bear Meta.Stamp.
+	// Stamps says that the feature needs Meta.Stamp in PTP frames.
 	Stamps bool
-	// Before is how many bytes Instance.Leaves puts before a frame at most.
+	// Before is the largest number of bytes that Instance.Leaves puts in front of a
+	// frame.
 	Before int
 	// Doc describes the section, in one sentence.
 	Doc string
 }
 
-// Call is what a program asks of a feature, between two steps of the host. What it does
-// follows from what Encode writes, so that a record of the host holds it.
+// Call is a program's request to a feature, between two steps of the host. Its effect
+// depends only on what Encode writes, so that a record of the host holds it.
 type Call interface {
 	Encode(b []byte) []byte
 	// Do carries it out; state is Instance.State.
 	Do(now frame.Time, state any)
 }
 
-// Section is how documents write the options of a feature: a pointer to a struct
-// with the tags of package section.
+// Section is the form of a feature's options in documents: a pointer to a struct with the
+// tags of package section.
 type Section interface {
-	// Options returns the options for a NIC that has been configured otherwise,
-	// once what was left out has its default.
+	// Options returns the options, after defaults have been filled in, for a NIC with
+	// configuration cfg.
 	Options(cfg *Config) (any, error)
 }
 
-// Protocol is frames by what they carry. RoCEv2, flow control, and notices that
-// concern queue pairs are not among them.
+// Protocol selects frames by what they carry. RoCEv2, flow control, and notices for queue
+// pairs are excluded.
 type Protocol struct {
-	// EtherType is of frames to the NIC's own address or to a group. 0: IP packets
-	// to the NIC's own addresses, of the protocol IP, without tunnel and not in
-	// fragments.
+	// EtherType selects frames to the NIC's own address or to a group. 0: IP packets to
+	// the NIC's own addresses with protocol IP, not tunnelled and not fragmented.
 	EtherType uint16
 	IP        uint8
 	Port      uint16 // destination port of TCP and UDP; 0: all
 }
 
-// Instance is the state of a feature in a NIC, as functions that the NIC calls:
-// nil where there is nothing to do. What concerns frames is called for a vector
-// of them, in their order.
+// Instance is the state of a feature in a NIC, as functions that the NIC calls; a nil
+// function means that there is nothing to do. Functions about frames are called with a
+// vector of them, in order.
 type Instance struct {
-	// State is what NIC.Feature returns: what the feature's package reads its views
-	// from.
+	// State is the result of NIC.Feature, from which the feature's package derives what
+	// it shows.
 	State any
-	// Adopt is called with the options of the feature when a configuration is
-	// adopted, with nil when it has none any more, and says which stages frames
-	// pass. Advance follows.
+	// Adopt is called when a configuration is adopted, with the options of the feature,
+	// or with nil when it no longer has any. It returns the stages that frames pass.
+	// Advance is called next.
 	Adopt func(options any) Stages
-	// Receive gets the frames of the protocols that the feature takes, which are
-	// parsed, and are its own from then on. Their vector has been dealt with.
+	// Receive is called with the frames of the protocols that the feature takes, which
+	// are parsed, after the rest of their vector has been processed. The feature owns
+	// them from then on.
 	Receive func(now frame.Time, v []frame.Ref)
-	// Unwrap is shown all frames as they arrive, before they are parsed: it may take off
-	// what the neighbour put before them for the link alone. Arrives is shown the same
-	// ones next, in the same order.
+	// Unwrap is called with all frames as they arrive, before they are parsed: it may
+	// remove what the neighbour put in front of them for the link alone. Arrives is
+	// called next, with the same frames in the same order.
 	Unwrap func(now frame.Time, v []frame.Ref)
-	// Arrives is shown all frames that arrive, parsed, before they are dealt with.
+	// Arrives is called with all frames that arrive, parsed, before they are processed.
 	Arrives func(now frame.Time, v []frame.Ref)
-	// Departs is shown the frames that the NIC sends, with Meta.Depart as the link
-	// has it. What it writes into them leaves with them, their length stays.
+	// Departs is called with the frames that the NIC sends, with Meta.Depart as on the
+	// link. It may write into them, but must not change their length.
 	Departs func(now frame.Time, v []frame.Ref)
-	// Leaves is shown each frame that starts on the link at t, parsed, before its length
-	// there is known: it may change it, and put something before it for the link alone.
-	// Paces of queue pairs do not count that.
+	// Leaves is called with each frame that starts on the link at t, parsed, before its
+	// length there is known: it may change the frame, and put something in front of it
+	// for the link alone. The pacing of queue pairs does not count that.
 	Leaves func(t frame.Time, r frame.Ref)
-	// Ready returns the classes of which Next may have a frame, and Next the next
-	// one of given classes, or Nil. They are asked when the link is free: of a class
-	// the frames leave in turn with data of queue pairs. NIC.Offer says that there
-	// is something, where no other function of the Instance was called.
+	// Ready returns the classes in which Next may have a frame, and Next the next frame
+	// of the given classes, or Nil. They are called when the link is free: within a class
+	// the frames alternate with data of queue pairs. The feature calls NIC.Offer if it
+	// gets something to send outside the functions of the Instance.
 	Ready func() uint8
 	Next  func(now frame.Time, classes uint8) frame.Ref
-	// Advance runs what is due, and returns when something is the next time:
-	// frame.Never if nothing is. It may be called early. NIC.Arm has it called
-	// earlier than it said.
+	// Advance runs what is due, and returns when something is due next: frame.Never if
+	// nothing is. It may be called early. NIC.Arm makes the NIC call it earlier than it
+	// said.
 	Advance func(now frame.Time) frame.Time
 	// Link is called when the link went up or down.
 	Link func(now frame.Time, up bool)
-	// Read calls emit with what was counted, by the index in Feature.Counters.
+	// Read calls emit with the value of each counter; counter is its index in
+	// Feature.Counters.
 	Read func(emit func(counter int, value float64, labels ...string))
 }
 
@@ -133,17 +133,16 @@ const (
 	AtLeaves                     // Instance.Leaves
 )
 
-// Options are the options of features, by the name of each, in a type of its
-// package.
+// Options are the options of features by name, each in a type of its package.
 type Options = feature.Options
 
-// features are those that are registered, by name: the order of their stages.
+// features are the registered features by name, which is the order of their stages.
 var features []*Feature
 
-// maxFeatures is how many features there can be: bits of a set of them.
+// maxFeatures is the number of bits in a set of features.
 const maxFeatures = 32
 
-// Register makes a feature known. Packages call it when they are initialized.
+// Register registers a feature. Packages call it when they are initialized.
 func Register(f Feature) {
 	at, dup := slices.BinarySearchFunc(features, f.Name, func(f *Feature, name string) int { return cmp.Compare(f.Name, name) })
 	if dup {
@@ -161,15 +160,15 @@ func Register(f Feature) {
 	}
 }
 
-// overlaps reports whether a frame can be of both.
+// overlaps reports whether a frame can match both protocols.
 func (p Protocol) overlaps(o Protocol) bool {
 	return p.EtherType == o.EtherType && p.IP == o.IP && (p.Port == o.Port || p.Port == 0 || o.Port == 0)
 }
 
-// Features returns what is registered, by name.
+// Features returns the registered features, ordered by name.
 func Features() []*Feature { return features }
 
-// checkFeatures reports what stands against the options of features.
+// checkFeatures reports what is wrong with the options of features.
 func (c *Config) checkFeatures() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Options)) {
 		if !slices.ContainsFunc(features, func(f *Feature) bool { return f.Name == name }) {
@@ -194,14 +193,14 @@ type running struct {
 	taken []frame.Ref // of the vector that arrives
 }
 
-// arc is the way of frames through the stages of features: a bit for the index
-// of each feature that has them in NIC.features.
+// arc is the path of frames through the stages of features: for each stage a bitmap of
+// the features that have it, by the index in NIC.features.
 type arc struct {
 	takes, arrives, departs, unwraps, leaves uint32
 	taken                                    uint32     // have frames of the vector that arrives
 	due                                      frame.Time // when Instance.Advance is called
-	// shown is a copy of what features are shown, so that the vectors of callers
-	// stay on their stacks.
+	// shown is a copy of the vector for features, so that vectors of callers can stay on
+	// their stacks.
 	shown []frame.Ref
 }
 
@@ -282,8 +281,8 @@ func (n *NIC) showDeparting(now frame.Time, v []frame.Ref) {
 	}
 }
 
-// takes puts a frame that is not of RoCEv2 aside for the feature that takes it,
-// if there is one.
+// takes sets aside a frame that is not RoCEv2 for the feature that takes it, if there is
+// one.
 func (n *NIC) takes(r frame.Ref, m *frame.Meta, b []byte) bool {
 	for set := n.arc.takes; set != 0; set &= set - 1 {
 		i := bits.TrailingZeros32(set)
@@ -315,7 +314,7 @@ func (n *NIC) isOf(p Protocol, m *frame.Meta, b []byte) bool {
 	return m.Flags&frame.HasIPv6 != 0 && n.addr.is(b[m.L3+24:])
 }
 
-// handOver gives features the frames that were put aside for them.
+// handOver passes the frames that were set aside to their features.
 func (n *NIC) handOver(now frame.Time) {
 	for m := n.arc.taken; m != 0; m &= m - 1 {
 		f := &n.features[bits.TrailingZeros32(m)]
@@ -326,10 +325,10 @@ func (n *NIC) handOver(now frame.Time) {
 	n.Offer(now)
 }
 
-// Arm has the features' Advance called at an instant, if not before.
+// Arm makes the NIC call the features' Advance no later than at.
 func (n *NIC) Arm(at frame.Time) { n.arc.due = min(n.arc.due, at) }
 
-// advanceFeatures runs what is due of features.
+// advanceFeatures runs what is due in features.
 func (n *NIC) advanceFeatures(now frame.Time) {
 	n.arc.due = frame.Never
 	for i := range n.features {
@@ -349,9 +348,8 @@ func (n *NIC) linkFeatures(now frame.Time, up bool) {
 	}
 }
 
-// Feature returns the Instance.State of a feature, nil if the NIC never had
-// options of it. Like every reader of a node's state it is called between two
-// steps of it.
+// Feature returns the Instance.State of a feature, nil if the NIC never had options of
+// it. Like all readers of a node's state it must be called between two steps of the node.
 func (n *NIC) Feature(name string) any {
 	for i := range n.features {
 		if f := &n.features[i]; f.Feature != nil && f.Name == name {
@@ -361,8 +359,8 @@ func (n *NIC) Feature(name string) any {
 	return nil
 }
 
-// Lead says by how much synchronised time is ahead of the NIC's own, and whether it is
-// known. The feature that keeps it calls it.
+// Lead sets by how much synchronised time is ahead of the NIC's own, and whether it is
+// known. The feature that keeps synchronised time calls it.
 func (n *NIC) Lead(by frame.Time, known bool) { n.lead, n.synced = by, known }
 
 // Timekeeper returns the feature that keeps synchronised time, nil if none does.
@@ -387,8 +385,8 @@ func (n *NIC) ReadFeatures(emit func(f *Feature, counter int, value float64, lab
 // Arena returns the memory of the NIC's frames.
 func (n *NIC) Arena() *frame.Arena { return n.arena }
 
-// Pool returns the pool that the NIC takes chunks from.
+// Pool returns the pool from which the NIC allocates chunks.
 func (n *NIC) Pool() *frame.Pool { return n.pool }
 
-// Drop counts a frame of a feature under a reason and frees it.
+// Drop counts a frame of a feature with a reason and frees it.
 func (n *NIC) Drop(r frame.Ref, why frame.Reason) { n.drop(r, why) }

@@ -2,7 +2,7 @@ package hostnic
 
 import "gswitch/frame"
 
-// Waiting is the next packet of a queue pair that may send: what Config.First goes by.
+// Waiting is the next packet of a queue pair that may send: the argument of Config.First.
 type Waiting struct {
 	QPN         uint32
 	Class, DSCP uint8
@@ -11,8 +11,8 @@ type Waiting struct {
 	Left        uint32     // packets of the message from this one on
 }
 
-// chosen returns the queue pair of a class whose packet Config.First puts first, in
-// turn among equals. A burst that was begun goes on.
+// chosen returns the queue pair of a class whose packet Config.First puts first, taking
+// turns among equals. A burst that has started continues.
 func (n *NIC) chosen(s *readySet) *queuePair {
 	turn := s.next()
 	q := n.qps[turn]

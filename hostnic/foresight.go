@@ -6,17 +6,18 @@ import (
 	"gswitch/wire"
 )
 
-// What frames that are on their way will end. An engine that steps nodes side by
-// side must know when a completion has to be reported to the other side; see sim.Foresight,
-// which NIC implements for message services of hosts that take data as it comes.
+// Predicts which frames on their way will complete something. An engine that steps nodes
+// in parallel must know when a completion has to be reported to the other side; see
+// sim.Foresight, which NIC implements for message services of hosts that process data
+// immediately.
 
-// foresight is what the frames were that arrive next.
+// foresight is what is known about the frames that arrive next.
 type foresight struct {
 	one  [1]frame.Ref
 	seen []seen // by the index of the queue pair
 }
 
-// seen is the data of a queue pair that has arrived or will.
+// seen is the data of a queue pair that has arrived or will arrive.
 type seen struct {
 	qpn  uint32
 	next uint64 // packet after the highest
@@ -25,11 +26,11 @@ type seen struct {
 // Pending reports whether there are completions or round-trip times to take.
 func (n *NIC) Pending() bool { return n.Completed() > 0 || len(n.rtts) > 0 }
 
-// MayEnd reports whether r, which is about to arrive behind all that it was shown
-// before, may make a completion. It may be wrong only if it says so.
+// MayEnd reports whether r, which will arrive after all frames that were passed before,
+// may cause a completion. It may err only by returning true.
 func (n *NIC) MayEnd(r frame.Ref) bool {
 	if n.arc.unwraps != 0 {
-		return true // its headers may stand behind what a feature takes off
+		return true // its headers may be behind something that a feature removes
 	}
 	n.foresight.one[0] = r
 	n.parser.Parse(n.arena, n.foresight.one[:])
@@ -65,7 +66,7 @@ func (n *NIC) mayEnd(m *frame.Meta, b []byte) bool {
 		}
 		return q.msgs.n > 0 && transport.Unwrap(q.tx.Cum(), psn&0xffffff) >= q.msgs.at(0).end
 	case int(op) < len(kinds):
-		// It may close the last gap of a message unless it is the newest packet of all.
+		// It may close the last gap of a message, unless it is the newest packet of all.
 		newest := n.newest(q, transport.Unwrap(q.rx.Expected(), psn))
 		return !newest || kinds[op].kind != transport.Middle
 	}

@@ -10,49 +10,50 @@ import (
 	"gswitch/wire"
 )
 
-// FramesConfig makes a queue pair carry packets of others (QPConfig.Frames):
-// each message is one IP packet, a Send of one frame. Nothing completes: a
-// packet is the NIC's from SendFrame on until it is acknowledged, and one that
-// arrives is handed up in place by TakeFrames, in order and once.
+// FramesConfig makes a queue pair carry packets of a caller (QPConfig.Frames): each
+// message is one IP packet, in a Send of one frame. There are no completions: the NIC
+// owns a packet from SendFrame until it is acknowledged, and TakeFrames returns packets
+// that arrived in place, in order and once.
 type FramesConfig struct {
-	Addr netip.Addr // our end's address, where it is not Config.Addr
-	MAC  wire.MAC   // our end's MAC, where it is not Config.MAC
-	PKey uint16     // partition key of the frames: what distinguishes them from others' RoCEv2; 0 = 0xffff
+	Addr netip.Addr // address of our end, if it is not Config.Addr
+	MAC  wire.MAC   // MAC of our end, if it is not Config.MAC
+	PKey uint16     // partition key of the frames, which distinguishes them from other RoCEv2; 0 = 0xffff
 }
 
-// Arrived is a packet that came by a queue pair for frames: an Ethernet frame,
-// with the addresses of the frame that brought it, which is the caller's.
+// Arrived is a packet that arrived on a queue pair for frames: an Ethernet frame, with
+// the addresses of the frame that carried it. The caller owns it.
 type Arrived struct {
 	QPN uint32
 	Ref frame.Ref
 }
 
-// frames is what a queue pair for frames has besides.
+// frames is the additional state of a queue pair for frames.
 type frames struct {
 	posted uint64      // payload bytes so far
 	early  []frame.Ref // arrived ahead of a gap, by the low bits of the packet's number
 	waits  uint32      // of them
 	acked  frame.Time  // when one that came was acknowledged last
-	owed   uint32      // short frames whose acknowledgement was put off
+	owed   uint32      // short frames whose acknowledgement was deferred
 }
 
 const (
-	// maxArrived bounds the packets that wait to be taken: what comes beyond is
-	// lost before its receiver sees it, so that it is sent again.
+	// maxArrived bounds the packets that wait to be taken. Further ones are dropped
+	// before the receiver of the transport sees them, so that they are sent again.
 	maxArrived = 1024
 	// maxEarlyCap bounds the cap of queue pairs that keep what comes early.
 	maxEarlyCap = 1 << 14
-	// earlyShare is the part of the chunks that may wait behind gaps.
+	// earlyShare is the divisor for the part of the chunks that may wait behind gaps.
 	earlyShare = 4
-	// carriedShare is the part that queue pairs may hold of what they send.
+	// carriedShare is the divisor for the part that queue pairs may hold of what they
+	// send.
 	carriedShare = 3
 
-	// shortPacket is up to where a packet is short: the acknowledgement of a
-	// TCP segment, for one. With telemetry its own acknowledgement takes more of
-	// the link the other way than it takes itself, just where the segments go:
-	// one in shortsAnAck is enough, or one in the lateAck-th part of the base
-	// round trip, which is also the longest that one is put off. A short packet
-	// that comes alone is acknowledged at once.
+	// shortPacket is the size up to which a packet is short, such as the acknowledgement
+	// of a TCP segment. With telemetry its own acknowledgement takes more of the reverse
+	// link than the packet itself, in the direction of the segments. It is enough to
+	// acknowledge one in shortsAnAck, or one per lateAck-th part of the base round trip,
+	// which is also the longest delay of one. A single short packet is acknowledged at
+	// once.
 	shortPacket = 256
 	shortsAnAck = 4
 	lateAck     = 4
@@ -142,9 +143,8 @@ func (n *NIC) TakeFrames(out []Arrived) int {
 	return k
 }
 
-// ReceiveParsed takes in a frame that the caller has parsed, and found to be
-// flow control or of a queue pair of its own: the station that it is for is not
-// looked at.
+// ReceiveParsed processes a frame that the caller has parsed, and found to be flow
+// control or for one of its queue pairs: the destination station is not checked.
 func (n *NIC) ReceiveParsed(now frame.Time, r frame.Ref) {
 	m, b := n.arena.Meta(r), n.arena.Bytes(r)
 	n.count.RxFrames++
@@ -234,8 +234,8 @@ func (n *NIC) putsOff(now frame.Time, q *queuePair, v *transport.Verdict, size u
 	return true
 }
 
-// answerLate sends an acknowledgement that was put off. It has no telemetry: its
-// age would be counted as the network's.
+// answerLate sends an acknowledgement that was deferred. It has no telemetry: its age
+// would be attributed to the network.
 func (n *NIC) answerLate(now frame.Time, q *queuePair) {
 	q.ackDue = frame.Never
 	r := n.pool.Alloc()
@@ -255,7 +255,7 @@ func (n *NIC) writeFrame(q *queuePair, r frame.Ref, m *frame.Meta, msg *message,
 	n.writePayload(q, n.arena.Bytes(r), head, payload, n.arena.Bytes(frame.Ref(msg.id)))
 }
 
-// restore makes of a data frame the Ethernet frame that it carries.
+// restore turns a data frame into the Ethernet frame that it carries.
 func (n *NIC) restore(r frame.Ref, m *frame.Meta, b []byte, head int, size uint32) {
 	eth := b[head-wire.EthernetLen : head]
 	copy(eth, b[:12]) // the headers between are longer: they do not overlap
@@ -268,7 +268,7 @@ func (n *NIC) restore(r frame.Ref, m *frame.Meta, b []byte, head int, size uint3
 	m.Wire = uint32(m.Len)
 }
 
-// handUp gives a packet to the caller, and those behind it that waited for it.
+// handUp passes a packet to the caller, and those behind it that waited for it.
 func (n *NIC) handUp(q *queuePair, r frame.Ref, seq uint64, inOrder uint32) {
 	f := q.frames
 	mask := uint64(len(f.early) - 1)
@@ -288,7 +288,7 @@ func (n *NIC) handUp(q *queuePair, r frame.Ref, seq uint64, inOrder uint32) {
 	}
 }
 
-// retireFrames lets go of the packets that are acknowledged.
+// retireFrames releases the packets that are acknowledged.
 func (n *NIC) retireFrames(_ frame.Time, q *queuePair) {
 	for cum := q.tx.Cum(); q.msgs.n > 0 && q.msgs.at(0).end <= cum; q.msgs.pop() {
 		n.pool.Free(frame.Ref(q.msgs.at(0).id))

@@ -6,10 +6,10 @@ import (
 	"gswitch/frame"
 )
 
-// stageGaps are the classes that the neighbour slows (Gentle Flow Control): in
-// stage k each frame is followed by a gap, so that the two together take 2^k
-// times as long as the frame. Within it the class counts as paused. With
-// Config.Burst the link may catch up, and a gap then begins that much earlier.
+// stageGaps holds the classes that the neighbour slows (Gentle Flow Control): in stage k
+// each frame is followed by a gap, so that both together take 2^k times as long as the
+// frame. During the gap the class counts as paused. With Config.Burst the link may catch
+// up, and a gap then starts that much earlier.
 type stageGaps struct {
 	slow    uint8 // classes in a stage above 0
 	classes uint8 // of these, those within a gap
@@ -19,7 +19,7 @@ type stageGaps struct {
 	until   [8]frame.Time // of those within a gap
 }
 
-// stagesChanged brings the gaps in line with the stages of the neighbour.
+// stagesChanged adapts the gaps to the stages of the neighbour.
 func (n *NIC) stagesChanged(now frame.Time) {
 	x := &n.gaps
 	for c := range x.stage {
@@ -73,11 +73,11 @@ func (n *NIC) endGaps(now frame.Time) {
 		}
 		x.classes &^= 1 << c
 		n.paused &^= 1 << c
-		n.classes[c].resumed = x.until[c] // what a gap held back, no late caller missed
+		n.classes[c].resumed = x.until[c] // a gap held it back, so a late caller missed nothing
 	}
 }
 
-// gapWake returns when the first gap ends that something waits behind.
+// gapWake returns when the first gap ends that something waits for.
 func (n *NIC) gapWake() frame.Time {
 	at, waits := frame.Never, n.ready[inTurn]|n.ready[behind]|n.replies.ready|n.offers()
 	if n.plain.Len() > 0 {

@@ -8,9 +8,10 @@ import (
 	"gswitch/transport"
 )
 
-// Imager takes and restores images of NICs and of what has them. What belongs to the program
-// stays: schemes of recovery, services of queue pairs and features. What queue pairs that are
-// opened later consist of is made anew: of algorithms, constructors are not.
+// Imager takes and restores images of NICs and of what contains them. What belongs to the
+// program is not part of an image: recovery schemes, services of queue pairs and
+// features. Constructors for queue pairs that are opened later are made again; the state
+// of algorithms is part of the image.
 func Imager() *frame.Imager {
 	im := &frame.Imager{
 		Kept:   []reflect.Type{reflect.TypeFor[*Feature]()},

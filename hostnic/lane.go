@@ -2,23 +2,22 @@ package hostnic
 
 import "gswitch/frame"
 
-// Where a lane stands that has something to send or not.
+// States of a lane.
 const (
 	idle    uint8 = iota // nothing to send, window full, or not connected: on no list
 	waiting              // in the pacing wheel
 	ready                // in the ready set of its class
 )
 
-// The orders of lanes in a class.
+// Kinds of lanes in a class.
 const (
 	inTurn uint8 = iota // in turn with those of other queue pairs
 	behind              // where nothing else waits in the class or above
 )
 
-// lane is a stream of data frames of a queue pair: the packets of one source, in
-// a class, at a pace. The source is a loop of the queue pair's transport: the
-// ordinary one, whose lane every queue pair has, or the second one (low.go),
-// which no pace holds back.
+// lane is a stream of data frames of a queue pair: the packets of one source, in a class,
+// at a pace. The source is a loop of the queue pair's transport: the ordinary one, whose
+// lane every queue pair has, or the second one (low.go), which is not paced.
 type lane struct {
 	state   uint8
 	class   uint8

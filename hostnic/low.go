@@ -8,11 +8,11 @@ import (
 	"gswitch/wire"
 )
 
-// The second loop of a transport (transport.Recursive) is a lane of its own of a
-// queue pair: its packets leave in the class of their level, without pace and
-// window, where the link has nothing better to do, and are answered in the same
-// class. Data and replies of a level have its number in the reserved low bits of
-// the fifth byte of the BTH, which the ICRC does not cover. A reply is
+// The second loop of a transport (transport.Recursive) is a separate lane of a queue
+// pair: its packets leave in the class of their level, without pace and window, when the
+// link has nothing better to do, and are answered in the same class. Data and replies of
+// a level carry its number in the reserved low bits of the fifth byte of the BTH, which
+// the ICRC does not cover. A reply is
 //
 //	BTH, AETH, first packet and end of the run that arrived (4 + 4 bytes, 24 bits used)
 
@@ -118,7 +118,7 @@ func (t *template) setDSCP(b []byte, dscp uint8) {
 func (n *NIC) takeLow(now frame.Time, q *queuePair, seq uint64, kind transport.PacketKind, m *frame.Meta) transport.Verdict {
 	v := q.rx.DataLow(now, seq, kind)
 	if m.Flags&frame.IsCE != 0 {
-		n.count.LowMarked++ // of no concern to the ordinary loop's congestion control
+		n.count.LowMarked++ // does not concern the ordinary loop's congestion control
 	}
 	return v
 }
@@ -165,7 +165,7 @@ func (n *NIC) acknowledgedLow(now frame.Time, r frame.Ref, b []byte, bth int, q 
 	first := transport.Unwrap(near, (be.Uint32(run)-q.initial)&0xffffff)
 	end := transport.Unwrap(near, (be.Uint32(run[4:])-q.initial)&0xffffff)
 	if first > end {
-		first = 0 // it began before what is acknowledged
+		first = 0 // it began before what has been acknowledged
 	}
 	before := q.tx.Second().BadRanges
 	res := q.tx.AckLow(now, first, end)

@@ -14,13 +14,13 @@ const (
 	RemoteAtomic
 )
 
-// Memory is the table of registered regions that remote ends may reach. A NIC
-// has one; every R_key is checked in it with the bounds and rights of its
-// region, and the queue pair that it was granted to (IBTA 10.6, 9.7.4.1.5): each
-// queue pair is a protection domain of its own (10.2.3).
+// Memory is the table of registered regions that remote ends may access. A NIC has one.
+// It checks every R_key against the bounds and rights of its region, and against the
+// queue pair to which it was granted (IBTA 10.6, 9.7.4.1.5): each queue pair is a
+// protection domain of its own (10.2.3).
 //
-// Keys are drawn at random: one that was not given is found by chance once in
-// 2^32 tries, each of which ends its queue pair.
+// Keys are random: a guess matches a key once in 2^32 attempts, each of which ends its
+// queue pair.
 type Memory struct {
 	regions []region // by the low bits of their keys, of a length of 2^n
 	open    int
@@ -30,7 +30,7 @@ type Memory struct {
 type region struct {
 	key    uint32 // 0: none
 	of     uint32 // the key of the region that it is another key of; else 0
-	owner  uint32 // number of the queue pair whose remote end may use it, plus 1; 0: of a region itself, nobody
+	owner  uint32 // number of the queue pair whose remote end may use it, plus 1; 0 for the region's own key, which no remote end may use
 	access Access
 	base   uint64
 	size   uint64
@@ -40,13 +40,12 @@ type region struct {
 // Regions returns how many regions are registered, and how many there may be.
 func (m *Memory) Regions() (open, most int) { return m.open, maxRegions }
 
-// maxRegions leaves enough numbers that are no key.
+// maxRegions leaves enough numbers that are not keys.
 const maxRegions = 1 << 20
 
-// Register makes data a region under the addresses from base on and returns the
-// key by which it is named here. No remote end reaches it by that: NIC.Grant makes
-// R_keys. The bytes stay the caller's to read; what is written and when is reported by
-// completions.
+// Register registers data as a region at the addresses from base on and returns its local
+// key. Remote ends cannot use that key: NIC.Grant makes R_keys. The caller may keep
+// reading the bytes; completions report what is written, and when.
 func (m *Memory) Register(base uint64, data []byte, access Access) (rkey uint32, err error) {
 	return m.register(region{base: base, size: uint64(len(data)), access: access, data: data})
 }
@@ -57,8 +56,8 @@ func (m *Memory) RegisterVirtual(base, size uint64, access Access) (rkey uint32,
 	return m.register(region{base: base, size: size, access: access})
 }
 
-// grant returns an R_key of a region, which opens it to the remote end of one queue
-// pair alone. It ends with the region, or by Deregister.
+// grant returns an R_key of a region, which gives the remote end of a single queue pair
+// access to it. It ends with the region, or by Deregister.
 func (m *Memory) grant(key, qpn uint32) (rkey uint32, err error) {
 	g := m.lookup(key)
 	if g == nil || g.owner != 0 {
@@ -112,8 +111,8 @@ func (m *Memory) grow() {
 // at returns the place of a key in a table that is not empty.
 func (m *Memory) at(rkey uint32) *region { return &m.regions[rkey&uint32(len(m.regions)-1)] }
 
-// Deregister ends a region, with all that was granted of it, or one R_key. What
-// the remote end does with it from now on is refused.
+// Deregister ends a region, with all R_keys granted for it, or a single R_key. Later
+// accesses of the remote end are refused.
 func (m *Memory) Deregister(rkey uint32) error {
 	r := m.lookup(rkey)
 	if r == nil {

@@ -6,12 +6,12 @@ import (
 	"gswitch/frame"
 )
 
-// Op says what a completion is of.
+// Op is the kind of a completion.
 type Op uint8
 
 const (
-	SendDone  Op = iota // a message of ours is acknowledged to its end
-	RecvDone            // a message arrived to its end
+	SendDone  Op = iota // a message of ours has been acknowledged completely
+	RecvDone            // a message has arrived completely
 	WriteDone           // RDMA operations of ours are done
 	ReadDone
 	AtomicDone
@@ -50,16 +50,16 @@ const (
 type Completion struct {
 	Op  Op
 	QPN uint32
-	// ID is the caller's; of RecvDone it counts the messages that the queue
-	// pair received, from 0 on.
+	// ID is chosen by the caller; for RecvDone it numbers the messages that the queue
+	// pair received, from 0.
 	ID    uint64
 	Bytes uint64 // payload
-	// Start is when the message was posted, and End when the last
-	// acknowledgement arrived; of RecvDone, when the first frame of the message
-	// arrived in sequence and when its last byte did.
+	// Start is when the message was posted, and End when the last acknowledgement
+	// arrived; for RecvDone, when the first frame of the message arrived in sequence and
+	// when its last byte did.
 	Start, End    frame.Time
-	Retransmitted uint32 // frames of the request sent again; of operations of ours
-	Timeouts      uint32 // while its packets were the oldest ones under way; of Sends of ours
+	Retransmitted uint32 // frames of the request sent again; for our operations
+	Timeouts      uint32 // while its packets were the oldest in flight; for our Sends
 	Status        Status
 
 	Imm    uint32 // of RecvDone: immediate data
@@ -67,7 +67,7 @@ type Completion struct {
 	Write  bool // of RecvDone: a Write with immediate, not a Send
 }
 
-// message is one that is posted and not acknowledged to its end.
+// message is a message that is posted and not completely acknowledged.
 type message struct {
 	id         uint64
 	bytes      uint64
@@ -122,7 +122,7 @@ func (m *messages) find(seq uint64) *message {
 	if c := m.at(m.cur); m.cur < m.n && c.first <= seq && seq < c.end {
 		return c
 	}
-	if m.cur+1 < m.n { // mostly the next one
+	if m.cur+1 < m.n { // usually the next one
 		if c := m.at(m.cur + 1); c.first <= seq && seq < c.end {
 			m.cur++
 			return c
@@ -149,8 +149,8 @@ func (n *NIC) SendMessage(now frame.Time, qpn uint32, bytes uint64, id uint64) e
 	return n.post(now, qpn, bytes, nil, id)
 }
 
-// SendBytes is SendMessage of the given bytes, which must stay as they are
-// until the completion. In virtual time only their number counts.
+// SendBytes is SendMessage with the given bytes, which must not change until the
+// completion. In virtual time only their number matters.
 func (n *NIC) SendBytes(now frame.Time, qpn uint32, data []byte, id uint64) error {
 	return n.post(now, qpn, uint64(len(data)), data, id)
 }
@@ -184,8 +184,8 @@ func (n *NIC) post(now frame.Time, qpn uint32, bytes uint64, data []byte, id uin
 // returns how many.
 func (n *NIC) TakeCompletions(out []Completion) int {
 	k := copy(out, n.done[n.doneHead:])
-	// What is left moves to the front once it is the smaller part: whoever never
-	// takes all must not make the list grow.
+	// Move what is left to the front once it is the smaller part: the list must not grow
+	// if the caller never takes all.
 	if n.doneHead += k; 2*n.doneHead >= len(n.done) {
 		n.done, n.doneHead = n.done[:copy(n.done, n.done[n.doneHead:])], 0
 	}

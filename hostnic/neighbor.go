@@ -8,27 +8,27 @@ import (
 	"gswitch/wire"
 )
 
-// neighbor is a station on the link that was asked for or has asked.
+// neighbor is a station on the link for which we sent a request, or that sent one.
 type neighbor struct {
 	addr  netip.Addr
 	mac   wire.MAC
 	known bool       // mac is
-	ours  bool       // it was asked for here; else it asked, and nothing here has needed it
+	ours  bool       // requested here; otherwise it sent a request, and nothing here has needed it
 	tries uint8      // requests since the last answer
 	due   frame.Time // next request, or when the entry is given up
 }
 
-// Times of neighbours: a request each second while there is no answer, three
-// of them (RFC 4861 10: RETRANS_TIMER, MAX_MULTICAST_SOLICIT); what is known
-// is confirmed after half a minute (REACHABLE_TIME). One that did not answer is
-// removed after the same time, and may be asked for again.
+// Times of neighbours: a request each second while there is no answer, three in all (RFC
+// 4861 10: RETRANS_TIMER, MAX_MULTICAST_SOLICIT). Known neighbours are confirmed after
+// half a minute (REACHABLE_TIME). One that did not answer is removed after the same time,
+// and may be requested again.
 const (
 	neighborRetry   = frame.Second
 	neighborTries   = 3
 	neighborConfirm = 30 * frame.Second
 	maxNeighbors    = 1024
-	// maxUnsolicited bounds those that only asked: stations, or who takes their names,
-	// do not keep the host from finding those that it needs.
+	// maxUnsolicited bounds the neighbours that only sent requests, so that stations,
+	// real or forged, do not keep the host from resolving those that it needs.
 	maxUnsolicited = maxNeighbors / 2
 )
 
@@ -50,9 +50,9 @@ func (s *stack) find(a netip.Addr) *neighbor {
 	return nil
 }
 
-// Resolve returns the MAC address of the next hop to an address. ok is false
-// while the neighbour is being asked: the caller comes back. It returns an
-// error if the address cannot be reached or does not answer.
+// Resolve returns the MAC address of the next hop to an address. ok is false while it is
+// being resolved: call again later. It returns an error if the address is unreachable or
+// does not answer.
 func (n *NIC) Resolve(now frame.Time, to netip.Addr) (mac wire.MAC, ok bool, err error) {
 	hop, err := n.NextHop(to)
 	if err != nil {
@@ -85,8 +85,8 @@ func (n *NIC) Resolve(now frame.Time, to netip.Addr) (mac wire.MAC, ok bool, err
 	return mac, false, nil
 }
 
-// learn takes note of the MAC address of a neighbour. create makes an entry
-// for one that was not asked for: it is about to send to us.
+// learn records the MAC address of a neighbour. create makes an entry for one that was
+// not requested, since it is about to send to us.
 func (n *NIC) learn(now frame.Time, a netip.Addr, mac wire.MAC, create bool) {
 	s := n.stack
 	if mac.IsZero() || mac.IsMulticast() || a == n.cfg.Addr || !s.prefix.Contains(a) {

@@ -12,8 +12,8 @@ import (
 	"gswitch/wire"
 )
 
-// controlRetry is after how long a flow control frame for which there was no chunk is
-// tried again.
+// controlRetry is the time after which a flow control frame for which there was no chunk
+// is retried.
 const controlRetry = frame.Microsecond
 
 // vector is how many frames are parsed together.
@@ -30,14 +30,14 @@ type NIC struct {
 	addr   address
 	maxQPs int
 
-	// The way out.
+	// Transmit side.
 	clock      scheduler.RateClock
 	up         bool
 	synced     bool       // synchronised time is known
 	lead       frame.Time // by how much it is ahead of the NIC's own
 	touched    bool
-	lastWake   frame.Time // what PortWake last said, Never since the last Transmit
-	paused     uint8      // classes that may not be sent: the neighbour pauses them, or they are held back
+	lastWake   frame.Time // last result of PortWake, Never since the last Transmit
+	paused     uint8      // classes that may not be sent: paused by the neighbour, or in a gap
 	gaps       stageGaps  // classes that the neighbour slows
 	control    frame.FIFO // flow control frames
 	plain      frame.FIFO // frames without a queue pair that take turns with data
@@ -59,7 +59,7 @@ type NIC struct {
 	notices notices
 
 	flow      *pfc.Port
-	controlAt frame.Time // its next frame is not made before, for want of chunks
+	controlAt frame.Time // its next frame is not made before this time, for lack of chunks
 	quench    quench
 	slow      slowReceiver
 	foresight foresight
@@ -83,7 +83,7 @@ type NIC struct {
 	done     []Completion
 	doneHead int
 
-	dropped []frame.Ref // listed for a capture; without one it has no room
+	dropped []frame.Ref // listed for a capture; capacity 0 while none runs
 
 	// Scratch space, so that calls through interfaces do not allocate it.
 	env            cc.Env
@@ -145,10 +145,10 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 // Config returns the configuration, with defaults filled in.
 func (n *NIC) Config() Config { return n.cfg }
 
-// Transmit implements frame.Node: flow control frames, then what pick takes, as
-// the link has room. With Burst it goes, for a caller that comes late,
-// through the instants that it missed, in their order: what waited for the link
-// leaves then, and what came later is not there yet.
+// Transmit implements frame.Node: flow control frames, then what pick selects, as the
+// link has room. With Burst, if the caller is late, it goes through the instants that
+// were missed, in order: frames that waited for the link leave at those instants, and
+// later ones are not yet considered.
 func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	n.lastWake = frame.Never
 	if !n.up {
@@ -182,7 +182,7 @@ func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 			if t = n.upcoming(); t > now {
 				break
 			}
-			n.clock.Idle(t) // it had nothing to send until then
+			n.clock.Idle(t) // there was nothing to send until then
 			continue
 		}
 		out[k] = r
@@ -211,8 +211,7 @@ func (n *NIC) Touched(out []uint16) int {
 	return 1
 }
 
-// touch notes that a frame may leave as soon as the link is free, but not
-// before t.
+// touch says that a frame may leave as soon as the link is free, but not before t.
 func (n *NIC) touch(t frame.Time) {
 	if max(t, n.clock.Free()) < n.lastWake {
 		n.touched = true
@@ -271,8 +270,8 @@ func (n *NIC) TimerWake(now frame.Time) frame.Time {
 	return max(now, at)
 }
 
-// flowWake returns when flow control next has something to do. Frames that it has to
-// send wait for the link, and for chunks.
+// flowWake returns when flow control next has something to do. Its frames wait for the
+// link, and for chunks.
 func (n *NIC) flowWake(now frame.Time) frame.Time {
 	if !n.up {
 		return frame.Never
@@ -310,7 +309,7 @@ func (n *NIC) SetLink(now frame.Time, port uint16, up bool) {
 	n.linkFeatures(now, up)
 }
 
-// drop counts a frame under a reason and frees it.
+// drop counts a frame with a reason and frees it.
 func (n *NIC) drop(r frame.Ref, why frame.Reason) {
 	n.count.Drops[why]++
 	if len(n.dropped) < cap(n.dropped) {
@@ -322,7 +321,7 @@ func (n *NIC) drop(r frame.Ref, why frame.Reason) {
 	n.pool.Free(r)
 }
 
-// updatePaused brings what may be sent in line with what the neighbour pauses.
+// updatePaused updates what may be sent to what the neighbour pauses.
 func (n *NIC) updatePaused(now frame.Time) {
 	if n.flow.Changed() == 0 {
 		return
@@ -336,7 +335,7 @@ func (n *NIC) updatePaused(now frame.Time) {
 	}
 	if free := before &^ n.paused; free != 0 {
 		for ; free != 0; free &= free - 1 {
-			// What a pause held back, no late caller missed.
+			// A pause held it back, so a late caller missed nothing.
 			n.classes[bits.TrailingZeros8(free)].resumed = now
 		}
 		n.touch(now)

@@ -9,14 +9,14 @@ import (
 	"gswitch/wire"
 )
 
-// Congestion points in switches notify senders by ICMP messages (package
-// notice), which quote a frame of ours: by that, the queue pair is found, whose
-// congestion control is the reaction point.
+// Congestion points in switches notify senders by ICMP messages (package notice), which
+// quote one of our frames. The quote identifies the queue pair, whose congestion control
+// is the reaction point.
 
-// reactionPoints are the connected queue pairs whose congestion control takes
-// notices, by the source port of their frames. Switches distinguish flows by
-// addresses and ports: queue pairs that share those are one flow there, of which
-// one frame is quoted, and all of them must react.
+// reactionPoints are the connected queue pairs whose congestion control handles notices,
+// by the source port of their frames. Switches distinguish flows by addresses and ports:
+// queue pairs that share these are one flow to a switch, which quotes a single frame, and
+// all of them must react.
 type reactionPoints struct {
 	heads [256]uint32 // index of the queue pair, +1
 }
@@ -66,15 +66,15 @@ func (n *NIC) delist(q *queuePair) {
 	}
 }
 
-// notices are what a NIC has for those of congestion points.
+// notices is the state for notices of congestion points.
 type notices struct {
 	kinds   []notice.Reader
 	points  reactionPoints
-	pending frame.FIFO // that take effect later: Meta.Arrival is when
+	pending frame.FIFO // that take effect later, at Meta.Arrival
 }
 
-// notice takes in a notice, and reports false if the frame is none: another
-// ICMP message, or one for another receiver. What distinguishes it from a forged one is the
+// notice processes a notice, and returns false if the frame is none: another ICMP
+// message, or one for another receiver. A valid notice differs from a forged one by the
 // frame that it quotes: of an open queue pair, from our address to its peer's.
 func (n *NIC) notice(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) bool {
 	const wrong = frame.HasTunnel | frame.IsFragment | frame.IsMulticast | frame.Chained | frame.Truncated
@@ -95,8 +95,8 @@ func (n *NIC) notice(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) bool 
 
 var errNoticeSum = errors.New("the checksum of a notice is wrong")
 
-// readNotice decodes the ICMP message of a frame. It returns what has read it, nil
-// if it is no notice.
+// readNotice decodes the ICMP message of a frame. It returns the reader that decoded it,
+// nil if it is no notice.
 func (n *NIC) readNotice(m *frame.Meta, b []byte) (k notice.Reader, quote []byte, err error) {
 	v4 := n.addr.v4
 	typ, end := uint8(notice.Type4), 0
@@ -127,7 +127,7 @@ func (n *NIC) readNotice(m *frame.Meta, b []byte) (k notice.Reader, quote []byte
 	return nil, nil, nil
 }
 
-// takeNotice gives what was read to the queue pairs that it concerns.
+// takeNotice passes a notice to the queue pairs that it concerns.
 func (n *NIC) takeNotice(now frame.Time, r frame.Ref, k notice.Reader, quote []byte, err error) {
 	if err != nil || !n.react(now, k, quote, n.addr.v4) {
 		n.count.NoticesUnknown++
@@ -156,7 +156,7 @@ func (n *NIC) noticeDue() frame.Time {
 	return n.arena.Meta(n.notices.pending.Head()).Arrival
 }
 
-// takeNotices lets the notices take effect that are due.
+// takeNotices applies the notices that are due.
 func (n *NIC) takeNotices(now frame.Time) {
 	for n.noticeDue() <= now {
 		r := n.notices.pending.Pop(n.arena)
@@ -165,9 +165,9 @@ func (n *NIC) takeNotices(now frame.Time) {
 	}
 }
 
-// react gives a notice to the queue pairs of the flow that it quotes, and reports
-// false if none of them takes it. One of a frame is for its queue pair alone, where
-// the frame names that.
+// react passes a notice to the queue pairs of the flow that it quotes, and returns false
+// if none of them handles it. A notice about a frame is for its queue pair alone if the
+// frame names that.
 func (n *NIC) react(now frame.Time, k notice.Reader, quote []byte, v4 bool) bool {
 	head, src, size := wire.IPv6Len, 8, 16
 	if v4 {
@@ -180,7 +180,7 @@ func (n *NIC) react(now frame.Time, k notice.Reader, quote []byte, v4 bool) bool
 		return false
 	}
 	udp, peer := wire.UDP(quote[head:]), quote[src+size:]
-	remote := wire.BTH(quote[head+wire.UDPLen:]).DestQP() // of frames without telemetry
+	remote := wire.BTH(quote[head+wire.UDPLen:]).DestQP() // in frames without telemetry
 	if n.cfg.RandomNumbers && !n.knows(udp, peer, remote, v4) {
 		return false
 	}
@@ -207,9 +207,9 @@ func (q *queuePair) isFlow(udp wire.UDP, peer []byte, v4 bool) bool {
 	return own.SrcPort() == udp.SrcPort() && own.DstPort() == udp.DstPort() && q.peer.v4 == v4 && q.peer.is(peer)
 }
 
-// knows reports whether a quoted frame is one that this NIC may have sent: to
-// the other end of a queue pair of that flow, whose number only those know who
-// saw its frames. Behind telemetry the number is not quoted.
+// knows reports whether a quoted frame is one that this NIC may have sent: to the other
+// end of a queue pair of that flow, whose number is known only to nodes that saw its
+// frames. With telemetry the number is not part of the quote.
 func (n *NIC) knows(udp wire.UDP, peer []byte, remote uint32, v4 bool) bool {
 	for i := n.notices.points.heads[portBucket(udp.SrcPort())]; i != 0; {
 		q := n.qps[i-1]

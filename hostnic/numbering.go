@@ -2,8 +2,8 @@ package hostnic
 
 import "math/bits"
 
-// numbering of queue pairs: the low bits are the index, those above a
-// generation, so that a late frame to one that was closed finds no other.
+// numbering assigns the numbers of queue pairs: the low bits are the index, the high bits
+// a generation, so that a late frame to a closed queue pair does not match its successor.
 type numbering struct {
 	bits   uint
 	gens   []uint16 // by index, of the present or next use
@@ -33,9 +33,9 @@ func (g *numbering) add() {
 	}
 }
 
-// renew moves to the next generation. The last is left out, so that 0xffffff does
-// not occur (IBTA 9.2.3). With random, generations come in an order that nobody can
-// predict without the secret, and each comes once before one comes again.
+// renew moves to the next generation. The last one is skipped, so that 0xffffff does not
+// occur (IBTA 9.2.3). With random, generations come in an order that cannot be predicted
+// without the secret, and each occurs once before any repeats.
 func (g *numbering) renew(i uint32) {
 	last := uint32(1)<<(24-g.bits) - 1
 	if !g.random {
@@ -54,7 +54,7 @@ func (g *numbering) renew(i uint32) {
 	}
 }
 
-// shuffled returns x as the secret permutes the generations of an index: four
+// shuffled returns x as permuted by the secret among the generations of an index: four
 // rounds of a Feistel network (Luby and Rackoff, SIAM Journal on Computing 1988).
 func (g *numbering) shuffled(i, x uint32) uint32 {
 	low := (24 - g.bits) / 2

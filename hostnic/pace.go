@@ -5,15 +5,15 @@ import (
 	"gswitch/frame"
 )
 
-// pacer spaces the departures of a queue pair: the next is due when the last
-// one (a frame, or a segment of several) is over at the present rate, start
-// to start. Parts of a nanosecond are carried while departures are punctual.
+// pacer spaces the departures of a queue pair: the next one is due when the time of the
+// last one (a frame, or a segment of several) at the present rate is over, measured from
+// start to start. Fractions of a nanosecond are carried while departures are punctual.
 type pacer struct {
 	on, lazy bool
-	kept     bool       // a change of rate concerns the next gap only
+	kept     bool       // a change of rate affects the next gap only
 	perByte  float64    // ns
 	rate     float64    // bit/s
-	planned  float64    // the rate that at was computed with
+	planned  float64    // rate with which at was computed
 	at       frame.Time // the next departure
 	rem      float64    // and the part of a nanosecond beyond it
 	start    frame.Time // of the last departure
@@ -23,14 +23,13 @@ type pacer struct {
 
 const (
 	longest = 1 << 52 // bounds a gap: 52 days
-	// roundOff is more than all errors of floating point add up to, so that a
-	// departure on a whole nanosecond is not taken for one just before it.
+	// roundOff exceeds the accumulated floating-point error, so that a departure on a
+	// whole nanosecond is not taken for one just before it.
 	roundOff = 1e-6
 )
 
-// set changes the rate to bit/s. A departure that was planned moves with it:
-// at += last/new - last/old, unless it is kept; lazily, it is looked at again
-// when it is due.
+// set changes the rate to bit/s. A planned departure moves with it: at += last/new -
+// last/old, unless it is kept; with lazy pacing, it is examined again when it is due.
 func (p *pacer) set(rate float64, whole bool) {
 	p.on, p.rate, p.perByte = true, rate, 8e9/max(rate, 1)
 	if !p.lazy && !p.kept {
@@ -50,7 +49,7 @@ func (p *pacer) plan(whole bool) {
 	}
 }
 
-// depart notes a departure at t that takes n bytes.
+// depart records a departure at t that takes n bytes.
 func (p *pacer) depart(t frame.Time, n uint32, whole bool) {
 	if p.startRem = 0; t == p.at {
 		p.startRem = p.rem
@@ -59,14 +58,14 @@ func (p *pacer) depart(t frame.Time, n uint32, whole bool) {
 	p.plan(whole)
 }
 
-// more adds n bytes to the last departure: the segment goes on.
+// more adds n bytes to the last departure: the segment continues.
 func (p *pacer) more(n uint32, whole bool) {
 	p.last += float64(n)
 	p.plan(whole)
 }
 
-// lapsed looks at a deferred departure that is due: if the rate fell since it was
-// planned it is planned anew. It reports whether it is still due at t.
+// lapsed examines a deferred departure that is due: if the rate has fallen since it was
+// planned it is planned again. It reports whether it is still due at t.
 func (p *pacer) lapsed(t frame.Time, whole bool) bool {
 	if !p.lazy || p.rate >= p.planned {
 		return true
@@ -85,7 +84,7 @@ func (n *NIC) jitter(q *queuePair, bytes uint32) uint32 {
 	return bytes - span + n.noise.Uint32n(2*span+1)
 }
 
-// adopt reads what the congestion control of q decided.
+// adopt reads the decision of q's congestion control.
 func (n *NIC) adopt(q *queuePair) {
 	q.window = q.cc.Window()
 	if r := q.cc.Rate(); r != q.pace.rate {

@@ -65,7 +65,7 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 	}
 }
 
-// sendableReplies returns the classes with replies that no pause holds back.
+// sendableReplies returns the classes with replies that are not paused.
 func (n *NIC) sendableReplies() uint8 {
 	if n.cfg.AckPauseClass < 0 {
 		return n.replies.ready &^ n.paused
@@ -76,13 +76,13 @@ func (n *NIC) sendableReplies() uint8 {
 	return n.replies.ready
 }
 
-// sendable reports whether something waits for nothing but the link.
+// sendable reports whether something waits for the link only.
 func (n *NIC) sendable() bool {
 	return n.sendableReplies()|(n.ready[inTurn]|n.ready[behind]|n.offers())&^n.paused != 0 || n.plainReady()
 }
 
-// upcoming returns when something will next be there to be sent, where nothing
-// is at the instant that the link has come to.
+// upcoming returns when something will be ready to send, if nothing is at the instant
+// that the link has reached.
 func (n *NIC) upcoming() frame.Time {
 	at := n.paceWheel.next()
 	if m := n.sendableReplies(); m != 0 {
@@ -100,8 +100,8 @@ func (n *NIC) upcoming() frame.Time {
 	return at
 }
 
-// replyThere returns from when on the first reply of a class was there and no
-// pause held it back.
+// replyThere returns the time since which the first reply of a class has been ready and
+// not paused.
 func (n *NIC) replyThere(class int) frame.Time {
 	by := class
 	if n.cfg.AckPauseClass >= 0 {
@@ -116,8 +116,7 @@ func (n *NIC) behindThere(class int) frame.Time {
 	return max(n.qps[c.lanes[behind].next()].second.since, c.resumed)
 }
 
-// plainReady reports whether the first of the frames without a queue pair may
-// leave.
+// plainReady reports whether the first frame without a queue pair may leave.
 func (n *NIC) plainReady() bool {
 	return n.plain.Len() > 0 && n.paused>>(n.arena.Meta(n.plain.Head()).Class&7)&1 == 0
 }

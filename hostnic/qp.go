@@ -14,9 +14,8 @@ import (
 
 // queuePair is one end of a connection.
 type queuePair struct {
-	// What is looked at for each frame, in the order in which a frame sent
-	// meets it: of thousands of queue pairs none is in the cache, and each line
-	// is a wait.
+	// Fields used for each frame, in the order in which sending a frame needs them: with
+	// thousands of queue pairs none is in the cache, and each cache line costs a wait.
 	index     uint32
 	qpn       uint32
 	remote    uint32 // its number at the other end
@@ -28,7 +27,7 @@ type queuePair struct {
 	ceSeen    bool  // since the last acknowledgement
 	noECN     bool
 	ipID      uint16
-	peerPort  uint16  // UDP source port of what the other end sends, 0 any
+	peerPort  uint16  // UDP source port of the other end's frames, 0 any
 	initial   uint32  // first PSN
 	lane              // of the transport's ordinary loop
 	posted    uint64  // packets of all messages so far
@@ -37,7 +36,7 @@ type queuePair struct {
 	window    float64 // bytes in flight at most, 0 none
 	cc        cc.Algorithm
 	service   *service // what it is for
-	second    *second  // the lane of its second loop; nil: none
+	second    *second  // lane of its second loop; nil: none
 	intLen    int      // telemetry that data frames reserve
 	msgs      messages
 	ccDue     frame.Time
@@ -47,10 +46,10 @@ type queuePair struct {
 	data      template
 	seg       segments
 
-	// What a frame received needs besides.
+	// Further fields for a frame received.
 	rx       transport.Receiver
 	assembly assembly
-	cnpAt    frame.Time // the next congestion notification may leave then
+	cnpAt    frame.Time // earliest time of the next congestion notification
 	peer     address
 	local    address
 	codec    inband.Codec
@@ -62,20 +61,20 @@ type queuePair struct {
 	verbs  *verbs     // of requestService
 	owner  *queuePair // of responseService: the queue pair of the requests
 	frames *frames    // of packetService
-	ackDue frame.Time // of an acknowledgement that was put off (frames)
+	ackDue frame.Time // of an acknowledgement that was deferred (frames)
 
-	reacts    any    // cc, where it takes notices of congestion points; while connected
+	reacts    any    // cc, if it handles notices of congestion points; while connected
 	nextPoint uint32 // next of its bucket, +1
 
 	ccName       string
 	framesMemory *frames // kept for the next use
 
-	_ [32]byte // to whole cache lines, which the next one in memory does not share
+	_ [32]byte // pad to whole cache lines, which the next queue pair in memory does not share
 }
 
-// QPStats is what a queue pair counted.
+// QPStats are the counters of a queue pair.
 type QPStats struct {
-	TxFrames, TxBytes uint64 // data frames; payload bytes, what was sent again included
+	TxFrames, TxBytes uint64 // data frames; payload bytes, retransmissions included
 	RxFrames, RxBytes uint64 // data frames delivered; payload bytes
 	Acks, Naks        uint64 // received
 	CEs               uint64 // acknowledgements that reported a congestion mark
@@ -83,12 +82,12 @@ type QPStats struct {
 	Losses            uint64 // recoveries that a NAK began
 	Timeouts          uint64
 	LowFrames         uint64 // data frames of its second loop
-	WindowBlocked     uint64 // times that only the window held it back
+	WindowBlocked     uint64 // times that only the window prevented a transmission
 }
 
-// nextID returns the identification of the next IPv4 header. Data and replies
-// count together, and so do requests and read responses: those that share
-// addresses and ports are distinguished by it (RFC 6864 section 4.1).
+// nextID returns the identification of the next IPv4 header. Data and replies share a
+// sequence, and so do requests and read responses: packets with the same addresses and
+// ports are distinguished by it (RFC 6864 section 4.1).
 func (q *queuePair) nextID() uint16 {
 	if q.owner != nil {
 		q = q.owner
@@ -113,8 +112,8 @@ func (n *NIC) lookup(qpn uint32) (*queuePair, frame.Reason) {
 	return q, frame.Keep
 }
 
-// OpenQP makes a queue pair and returns its 24-bit number. It takes no frames
-// until ConnectQP names the other end.
+// OpenQP opens a queue pair and returns its 24-bit number. It receives no frames until
+// ConnectQP sets the other end.
 func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	if err := cfg.validate(n); err != nil {
 		return 0, err
@@ -173,8 +172,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	return q.qpn, nil
 }
 
-// profile returns the profile to use; the codec would make one anew for each
-// queue pair.
+// profile returns the profile to use; the codec would make a new one for each queue pair.
 func (n *NIC) profile(p *inband.Profile) *inband.Profile {
 	if p == nil {
 		return &n.defaultProfile
@@ -205,7 +203,7 @@ func (n *NIC) openCC(q *queuePair, cfg *QPConfig) {
 // Config.MaxQPs allows.
 var ErrQPs = errors.New("there is no room for another queue pair")
 
-// take returns a queue pair that is not open: the one of a number, if that is not 0.
+// take returns a queue pair that is not open: the one with a number, if that is not 0.
 func (n *NIC) take(number uint32) (*queuePair, error) {
 	if number != 0 {
 		return n.takeNumber(number)
@@ -220,7 +218,7 @@ func (n *NIC) take(number uint32) (*queuePair, error) {
 	return n.grow()
 }
 
-// takeNumber returns the queue pair of a number. The places before it become free.
+// takeNumber returns the queue pair with a number. The indices before it become free.
 func (n *NIC) takeNumber(number uint32) (*queuePair, error) {
 	i, generation := n.numbers.parts(number)
 	for generation != 0 && int(i) >= len(n.qps) {
@@ -262,7 +260,7 @@ func (n *NIC) grow() (*queuePair, error) {
 
 var errConnected = errors.New("the queue pair is connected already")
 
-// ConnectQP names the other end's queue pair: now both directions are open.
+// ConnectQP sets the other end's queue pair. Both directions are then open.
 func (n *NIC) ConnectQP(now frame.Time, qpn, remote uint32) error {
 	q, why := n.lookup(qpn)
 	if why != frame.Keep {
@@ -282,8 +280,8 @@ func (n *NIC) ConnectQP(now frame.Time, qpn, remote uint32) error {
 	return nil
 }
 
-// SourcePort returns the UDP source port of all frames of a queue pair, 0 if there is
-// no such.
+// SourcePort returns the UDP source port of all frames of a queue pair, 0 if it does not
+// exist.
 func (n *NIC) SourcePort(qpn uint32) uint16 {
 	q, why := n.lookup(qpn)
 	if why != frame.Keep {
@@ -292,16 +290,16 @@ func (n *NIC) SourcePort(qpn uint32) uint16 {
 	return q.dataUDP().SrcPort()
 }
 
-// SetRemotePort says which UDP source port the frames of the other end have: those
-// with another one are none of its. 0: any, as long as nothing is said.
+// SetRemotePort sets the UDP source port of the other end's frames: frames with another
+// one are rejected. 0, the initial value, accepts any.
 func (n *NIC) SetRemotePort(qpn uint32, port uint16) {
 	if q, why := n.lookup(qpn); why == frame.Keep {
 		q.peerPort = port
 	}
 }
 
-// CloseQP ends a queue pair. What was not acknowledged is completed as flushed;
-// frames that still arrive for it are counted as stale.
+// CloseQP closes a queue pair. Unacknowledged work completes as flushed; frames that
+// still arrive for it are counted as stale.
 func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
 	q, why := n.lookup(qpn)
 	if why != frame.Keep {

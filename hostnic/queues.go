@@ -43,14 +43,15 @@ func (n *NIC) flush(q *queues) {
 	}
 }
 
-// repliesShare is the part of the chunks that the replies of a class may hold:
-// a neighbour that pauses them, while data goes on arriving, must not take them
-// all. Those of all classes hold at most twice as much: a class may have as many as
-// all leave of that. Beyond it replies are lost, and later ones carry what they would have acknowledged.
+// repliesShare is the divisor for the part of the chunks that the replies of a class may
+// hold: a neighbour that pauses them, while data keeps arriving, must not exhaust the
+// chunks. All classes together hold at most twice as much, and a class may have as many
+// as all leave free of that. Further replies are dropped, and later ones carry what they
+// would have acknowledged.
 const repliesShare = 4
 
-// queueReply queues a reply, ahead of the data of its class. It reports whether
-// it did: without a link or room the reply is dropped.
+// queueReply queues a reply, ahead of the data of its class. Without a link or room it
+// drops the reply and returns false.
 func (n *NIC) queueReply(now frame.Time, r frame.Ref, class uint8) bool {
 	class &= 7
 	switch {
@@ -67,12 +68,12 @@ func (n *NIC) queueReply(now frame.Time, r frame.Ref, class uint8) bool {
 	return true
 }
 
-// QueueFrame queues a frame that is no queue pair's: one of a feature, or of the caller that
-// steps the NIC. It is whole, with its length on the link (Meta.Wire) and class
-// (Meta.Class). Urgent ones leave with the replies of their class. The others take
-// turns with the data of queue pairs, of whatever class, so that neither can hold
-// up the other; beyond limit of them r is dropped. It reports whether r was
-// queued.
+// QueueFrame queues a frame that belongs to no queue pair: one of a feature, or of the
+// caller that steps the NIC. The frame is complete, with its length on the link
+// (Meta.Wire) and class (Meta.Class). Urgent frames leave with the replies of their
+// class. The others take turns with the data of queue pairs, of whatever class, so that
+// neither can block the other; if limit of them are waiting r is dropped. QueueFrame
+// reports whether r was queued.
 func (n *NIC) QueueFrame(now frame.Time, r frame.Ref, urgent bool, limit int) bool {
 	m := n.arena.Meta(r)
 	switch {

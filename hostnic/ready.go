@@ -2,14 +2,14 @@ package hostnic
 
 import "math/bits"
 
-// readySet is the queue pairs of a class that may send now: a bitmap with two
-// bitmaps of its words above, so that the next one after the last served is
-// found in a few steps among any number.
+// readySet is the set of a class's queue pairs that may send now: a bitmap with two
+// levels of summary bitmaps above it, so that the next one after the last served is found
+// in a few steps, however many there are.
 type readySet struct {
 	word [3][]uint64
 	last uint32 // served last
-	// burst is the queue pair whose segment, or turn, is under way: it goes on
-	// until that is over.
+	// burst is the queue pair whose segment, or turn, is in progress: it continues until
+	// that is over.
 	burst uint32
 }
 
@@ -56,8 +56,8 @@ func (s *readySet) clear(i uint32) {
 	s.word[2][i>>18] &^= 1 << (i >> 12 & 63)
 }
 
-// next returns whose turn it is: the first after the last served, round and
-// round. The set is not empty.
+// next returns the queue pair whose turn it is: the first after the last served, wrapping
+// around. The set must not be empty.
 func (s *readySet) next() uint32 {
 	if s.burst != noNode {
 		if s.has(s.burst) {
@@ -67,7 +67,7 @@ func (s *readySet) next() uint32 {
 	return s.following(s.last)
 }
 
-// following returns the queue pair after i, round and round. The set is not empty.
+// following returns the queue pair after i, wrapping around. The set must not be empty.
 func (s *readySet) following(i uint32) uint32 {
 	if len(s.word[0]) == 1 { // room for 64, as most hosts have no more
 		m := s.word[0][0]

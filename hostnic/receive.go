@@ -27,8 +27,8 @@ func (n *NIC) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	}
 }
 
-// Expect implements frame.Expecter: it guesses the queue pair by where the
-// number stands in frames of ours.
+// Expect implements frame.Expecter: it guesses the queue pair from where the number is in
+// our frames.
 func (n *NIC) Expect(port uint16, r frame.Ref) {
 	b := n.arena.Bytes(r)
 	bth := wire.EthernetLen + wire.IPv4Len + wire.UDPLen
@@ -85,7 +85,7 @@ func (n *NIC) receive(now frame.Time, r frame.Ref) {
 	}
 }
 
-// flowControl takes in a PFC or pause frame.
+// flowControl processes a PFC or pause frame.
 func (n *NIC) flowControl(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 	if dst := wire.Ethernet(b).DstUint64(); dst != n.mac && dst != wire.MACControlAddr.Uint64() {
 		n.drop(r, frame.ForeignMAC)
@@ -109,8 +109,8 @@ func (n *NIC) flowControl(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) 
 	n.pool.Free(r)
 }
 
-// roce takes in a RoCEv2 frame: it finds the queue pair and checks that the
-// frame comes from the other end of it and is whole.
+// roce processes a RoCEv2 frame: it finds the queue pair and checks that the frame comes
+// from its other end and is intact.
 func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 	bth := wire.BTHOffset(m, b)
 	q, why := n.lookup(wire.BTH(b[bth:]).DestQP())
@@ -168,12 +168,12 @@ func (n *NIC) intact(b []byte, l3, bth int) bool {
 	return n.verdicts.Note(wire.CheckICRC(b, l3, bth))
 }
 
-// Verdicts returns the outcomes of the NIC's checks of payload, among which whoever
-// gets the payload may have its own.
+// Verdicts returns the counters of the NIC's checks of payload. The receiver of the
+// payload may add its own.
 func (n *NIC) Verdicts() *frame.Verdicts { return &n.verdicts }
 
-// Extension returns how many bytes of headers a RoCEv2 packet to this host has behind
-// those of its opcode: selective transports say more in theirs.
+// Extension returns how many bytes of headers a RoCEv2 packet to this host has after
+// those of its opcode: selective transports have more.
 func (n *NIC) Extension(b []byte, bth int) int {
 	if len(b) < bth+wire.BTHLen {
 		return 0
@@ -185,8 +185,8 @@ func (n *NIC) Extension(b []byte, bth int) int {
 	return wire.BTHLen + headersLen(b[bth], q.verbs.rsp.inOrder) - wire.RoCEHeaderLen(b[bth])
 }
 
-// whole cuts off what pads an Ethernet frame after its UDP datagram. It
-// returns nil if not all of the datagram is in memory.
+// whole removes the padding of an Ethernet frame after its UDP datagram. It returns nil
+// if not all of the datagram is in memory.
 func whole(m *frame.Meta, b []byte) []byte {
 	end := int(m.L4) + int(wire.UDP(b[m.L4:]).Length())
 	if end > len(b) {

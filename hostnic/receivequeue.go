@@ -2,12 +2,12 @@ package hostnic
 
 import "gswitch/transport"
 
-// RecvRequest is a buffer for a Send of the remote end, or what a Write with
+// RecvRequest is a buffer for a Send of the remote end, or a request that a Write with
 // immediate consumes.
 type RecvRequest struct {
 	ID    uint64
 	Local []byte // nil: only Bytes counts
-	Bytes uint64 // where Local is nil
+	Bytes uint64 // if Local is nil
 }
 
 func (w *RecvRequest) size() uint64 {
@@ -51,8 +51,8 @@ func (q *recvRing) reset() {
 	q.head, q.n = 0, 0
 }
 
-// SharedReceive is a receive queue that several queue pairs of a NIC draw
-// from (IBTA 10.2.9.1).
+// SharedReceive is a receive queue that several queue pairs of a NIC share (IBTA
+// 10.2.9.1).
 type SharedReceive struct{ queue recvRing }
 
 // Post adds a buffer.
@@ -61,20 +61,20 @@ func (s *SharedReceive) Post(w RecvRequest) { s.queue.push(w) }
 // Len returns how many buffers wait.
 func (s *SharedReceive) Len() int { return int(s.queue.n) }
 
-// receiveQueue is that of a queue pair: the requests that it has, numbered
-// from 0 at the opening, and where more come from.
+// receiveQueue is the receive queue of a queue pair: its requests, numbered from 0 at
+// opening, and the source of further ones.
 type receiveQueue struct {
 	recvRing
 	base   uint64 // number of the oldest
 	shared *SharedReceive
 }
 
-// get returns the request with the 24-bit number sn. With a shared queue all
-// up to it are dequeued and become this queue pair's, in order (IRN, appendix
-// on shared receive queues). Nil if it is not there; wrong if it was used up, or
-// lies further ahead than the missing packets before this one can have asked
-// for: each request takes at least one, and a packet must not take what the
-// other queue pairs share.
+// get returns the request with the 24-bit number sn. With a shared queue all requests up
+// to it are dequeued and become this queue pair's, in order (IRN, appendix on shared
+// receive queues). It returns nil if the request is not there. wrong means that it was
+// used up, or is further ahead than the missing packets before this one can account for:
+// each request takes at least one, and a packet must not take what the other queue pairs
+// share.
 func (q *receiveQueue) get(sn uint32, missing uint64) (w *RecvRequest, wrong bool) {
 	number := transport.Unwrap(q.base, sn)
 	if number < q.base || number-q.base > missing {
@@ -95,7 +95,7 @@ func (q *receiveQueue) get(sn uint32, missing uint64) (w *RecvRequest, wrong boo
 // oldest returns the number of the oldest request, 24 bits.
 func (q *receiveQueue) oldest() uint32 { return uint32(q.base) & 0xffffff }
 
-// expire takes out the oldest request; false if there is none.
+// expire removes the oldest request; false if there is none.
 func (q *receiveQueue) expire() (RecvRequest, bool) {
 	if w, _ := q.get(q.oldest(), 0); w == nil {
 		return RecvRequest{}, false

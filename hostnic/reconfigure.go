@@ -7,12 +7,12 @@ import (
 	"gswitch/pfc"
 )
 
-// Reconfigure changes what may change while queue pairs are open: the link's
-// rate, overhead and burst, the jitter of paces, turns and who is first, the delay of notices, the classes under flow
-// control, what counts as quenched, marks of its own, notification packets, options
-// of features, and of the stack gateway and class, all at once; T, which queue pairs learn when
-// they are opened. What else cfg says differently is refused, but for Name, Seed
-// and what has no meaning on a real link. On an error nothing has changed.
+// Reconfigure changes, at once, the settings that may change while queue pairs are open:
+// the link's rate, overhead and burst, the jitter of paces, Turn and First, the delay of
+// notices, the classes under flow control, QuenchAfter, MarkAbove, notification packets,
+// options of features, and the gateway and class of the stack. It also changes T, which
+// affects queue pairs opened afterwards. Other differences are rejected, except Name,
+// Seed and settings without meaning on a real link. On error nothing changes.
 func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 	next := *cfg
 	next.defaults()
@@ -57,7 +57,7 @@ func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 	return nil
 }
 
-// flow returns what the flow control of the port is made from.
+// flow returns the configuration of the port's flow control.
 func (c *Config) flow() pfc.Config {
 	flow := pfc.Config{Rate: c.Rate, Source: c.MAC, Response: c.PFCResponse}
 	switch {

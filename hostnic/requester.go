@@ -34,29 +34,29 @@ func (v Verb) String() string {
 // answers reports whether the operation has a response.
 func (v Verb) answers() bool { return v >= Read }
 
-// WorkRequest is an operation to be done by the remote end.
+// WorkRequest is an operation for the remote end to perform.
 type WorkRequest struct {
-	ID   uint64 // the caller's, repeated in the completion
+	ID   uint64 // chosen by the caller, repeated in the completion
 	Verb Verb
-	// Local is what Send and Write carry, and where Read puts what it got and
-	// atomics what was there, 8 bytes little-endian. It must stay as it is
-	// until the completion. Nil: only Bytes counts, for virtual time.
+	// Local is the data of Send and Write, and the destination of Read and of the
+	// previous value of atomics (8 bytes, little-endian). It must not change until the
+	// completion. Nil: only Bytes counts, for virtual time.
 	Local []byte
-	Bytes uint64 // where Local is nil
+	Bytes uint64 // if Local is nil
 
 	RemoteVA uint64 // of Write, Read and atomics; of atomics a multiple of 8
 	RKey     uint32
 	Imm      uint32
 
-	Operand uint64 // FetchAdd: what is added; CompareSwap: what is swapped in
-	Compare uint64 // CompareSwap: if this is there
+	Operand uint64 // FetchAdd: the value to add; CompareSwap: the value to store
+	Compare uint64 // CompareSwap: if this value is there
 
-	// Fence waits until all earlier reads and atomics are complete (IBTA
+	// Fence delays the request until all earlier reads and atomics are complete (IBTA
 	// 10.8.3.3).
 	Fence bool
 }
 
-// Size returns the bytes that the request carries or asks for.
+// Size returns the bytes that the request carries or requests.
 func (w *WorkRequest) Size() uint64 {
 	if w.Local != nil {
 		return uint64(len(w.Local))
@@ -78,14 +78,8 @@ type work struct {
 	answered     bool
 }
 
-// requester turns work requests into packets and responses into memory. It is
-// a pure state machine: which packet leaves when is the transport's.
-//
-// Requests and responses have a sequence space each, whatever the transport
-// (IRN section 5.4; plain RoCE numbers response packets out of the space of the
-// requests and lets the requester's timer repeat a read). The response to the
-// k-th read or atomic begins where that of the one before ends, so that a
-// response packet is placed by its number alone.
+// requester turns work requests into packets, and writes responses to memory. It is a
+// pure state machine: the transport decides which packet leaves when.
 type requester struct {
 	mtu      uint64
 	maxReads uint32
@@ -95,7 +89,7 @@ type requester struct {
 	n      uint32
 	base   uint64 // number of the oldest work, counted from the opening
 	issued uint64 // number of the next work to become packets
-	acked  uint64 // works before are acknowledged
+	acked  uint64 // earlier works are acknowledged
 
 	next   uint64 // packets of requests so far
 	rNext  uint64 // packets of the responses to them
@@ -108,7 +102,7 @@ type requester struct {
 }
 
 func (r *requester) reset(mtu uint64, maxReads uint32) {
-	clear(r.ring) // no memory of the last user is kept
+	clear(r.ring) // keep no memory of the previous user
 	*r = requester{mtu: mtu, maxReads: maxReads, ring: r.ring, reads: r.reads}
 	if len(r.reads) < int(maxReads) {
 		r.reads = make([]uint64, maxReads)
@@ -155,8 +149,8 @@ func (r *requester) post(now frame.Time, wr *WorkRequest) error {
 	return nil
 }
 
-// issue gives the next work its packets. It returns nil if there is none, or
-// if it must wait for responses to earlier ones.
+// issue assigns packets to the next work. It returns nil if there is none, or if it must
+// wait for responses to earlier ones.
 func (r *requester) issue() *work {
 	if r.issued == r.base+uint64(r.n) {
 		return nil
@@ -225,7 +219,7 @@ func (r *requester) packet(number, seq uint64) (p packet) {
 	return p
 }
 
-// acknowledged notes that the packets of requests below cum have arrived.
+// acknowledged records that the packets of requests below cum have arrived.
 func (r *requester) acknowledged(cum uint64) {
 	for r.acked < r.issued {
 		w := r.at(r.acked)
@@ -237,8 +231,8 @@ func (r *requester) acknowledged(cum uint64) {
 	}
 }
 
-// expects returns what a response packet must be: the work that it answers,
-// its place in the work's memory and its size. Nil if nothing is asked for.
+// expects returns what a response packet must be: the work that it answers, its offset in
+// the work's memory and its size. Nil if nothing was requested.
 func (r *requester) expects(seq uint64) (w *work, offset uint64, size uint32) {
 	for i := range r.rN {
 		w := r.at(r.reads[(r.rHead+i)%uint32(len(r.reads))])
@@ -250,8 +244,8 @@ func (r *requester) expects(seq uint64) (w *work, offset uint64, size uint32) {
 	return nil, 0, 0
 }
 
-// checkResponse returns whether a response packet, also one that arrived
-// before, is one that was asked for.
+// checkResponse reports whether a response packet, possibly one that arrived before, was
+// requested.
 func (r *requester) checkResponse(p *packet) bool {
 	w, offset, size := r.expects(p.seq)
 	if w == nil {
@@ -264,7 +258,7 @@ func (r *requester) checkResponse(p *packet) bool {
 	return o.family == readResponse && o.first == (offset == 0) && o.last == (p.seq+1 == w.rEnd) && p.size == size
 }
 
-// place puts a response packet, which was checked and is new, into memory.
+// place writes a response packet, which was checked and is new, to memory.
 func (r *requester) place(p *packet) {
 	w, offset, _ := r.expects(p.seq)
 	switch {
@@ -276,7 +270,7 @@ func (r *requester) place(p *packet) {
 	}
 }
 
-// answered notes that the packets of responses below cum have arrived.
+// answered records that the packets of responses below cum have arrived.
 func (r *requester) answered(cum uint64) {
 	for r.rN > 0 {
 		w := r.at(r.reads[r.rHead])
@@ -289,8 +283,8 @@ func (r *requester) answered(cum uint64) {
 	}
 }
 
-// complete takes out the oldest work if it is done: works complete in the
-// order in which they were posted. The pointer is good until the next post.
+// complete removes and returns the oldest work if it is done: works complete in the order
+// in which they were posted. The pointer is valid until the next post.
 func (r *requester) complete() *work {
 	if r.n == 0 || r.base == r.issued {
 		return nil
@@ -301,7 +295,7 @@ func (r *requester) complete() *work {
 	return r.pop()
 }
 
-// pop takes out the oldest work, done or not. Nil if there is none.
+// pop removes and returns the oldest work, done or not, or nil if there is none.
 func (r *requester) pop() *work {
 	if r.n == 0 {
 		return nil

@@ -12,7 +12,7 @@ const (
 	nakRemoteAccess   = wire.AETHNak | 2
 )
 
-// maxResponses bounds what a requester that never acknowledges responses can
+// maxResponses bounds the responses that a requester which never acknowledges them can
 // make us keep.
 const maxResponses = 1024
 
@@ -26,31 +26,30 @@ type received struct {
 	write     bool
 }
 
-// response is what a read or an atomic is answered with, until the requester
-// has acknowledged all of it.
+// response is the response to a read or an atomic, kept until the requester has
+// acknowledged all of it.
 type response struct {
 	first, end uint64 // packets
 	bytes      uint64
 	data       []byte // nil: virtual
 	isAtomic   bool
-	original   uint64 // of an atomic: executed once, answered as often as it takes
+	original   uint64 // of an atomic: executed once, answered as often as necessary
 }
 
-// arrival is a packet that ends a message, or a read or atomic request, which
-// waits until everything before it has arrived: IRN's premature completions
-// and its read buffer.
+// arrival is a packet that ends a message, or a read or atomic request, and waits until
+// everything before it has arrived: IRN's premature completions and its read buffer.
 type arrival struct {
 	packet
 	bytes uint64
 	at    frame.Time
-	data  []byte // what a read or an atomic is about
+	data  []byte // memory that a read or an atomic refers to
 }
 
-// responder turns packets of requests into placements, completions and
-// responses. It is a pure state machine.
+// responder turns packets of requests into placements, completions and responses. It is a
+// pure state machine.
 //
-// A packet is judged before the transport counts it, since one that is
-// refused must leave no trace: it will come again.
+// A packet is judged before the transport counts it, since one that is refused must leave
+// no trace: it will be sent again.
 type responder struct {
 	mtu     uint64
 	inOrder bool
@@ -58,8 +57,8 @@ type responder struct {
 	qpn     uint32
 	rq      receiveQueue
 
-	// The message under way, where packets come in order and only the first
-	// says what it is about.
+	// The current message, if packets arrive in order and only the first one describes
+	// it.
 	busy  bool
 	now   family
 	begin uint64
@@ -73,7 +72,7 @@ type responder struct {
 	rNext     uint64 // packets of all responses so far
 
 	executed uint64 // atomics
-	wrong    uint64 // packets with a receive number that cannot be, and ends of messages without a request left for them
+	wrong    uint64 // packets with an impossible receive number, and ends of messages without a request left for them
 }
 
 func (r *responder) reset(mtu uint64, inOrder bool, mem *Memory, qpn uint32, shared *SharedReceive) {
@@ -84,10 +83,10 @@ func (r *responder) reset(mtu uint64, inOrder bool, mem *Memory, qpn uint32, sha
 		rq: receiveQueue{recvRing: r.rq.recvRing, shared: shared}}
 }
 
-// request takes in a packet of a request. If it is refused syndrome is not 0,
-// and nothing changed: a NAK with it for the packet that rx expects, nothing
-// (drop is true) for one that is early, which will be judged when it is in
-// order (IRN, appendix on errors).
+// request processes a packet of a request. If the packet is refused, syndrome is not 0
+// and nothing has changed: the answer is a NAK with that syndrome for the packet that rx
+// expects, or nothing (drop is true) for an early packet, which will be judged when it is
+// in order (IRN, appendix on errors).
 func (r *responder) request(now frame.Time, rx *transport.Receiver, p *packet) (v transport.Verdict, syndrome uint8, drop bool) {
 	o := operationOf(p.op)
 	expected := rx.Expected()
@@ -130,9 +129,9 @@ func (r *responder) follow(p *packet, o operation) bool {
 	return true
 }
 
-// check returns where the payload of a packet goes, or what a read or atomic
-// is about, or the syndrome with which it is refused. Missing is how many
-// packets before it are not there, at most.
+// check returns where the payload of a packet goes, or what a read or atomic refers to,
+// or the syndrome with which it is refused. missing is the largest number of packets that
+// may be missing before it.
 func (r *responder) check(p *packet, o operation, missing uint64) (dst []byte, syndrome uint8) {
 	if !o.last && uint64(p.size) != r.mtu || uint64(p.size) > r.mtu {
 		return nil, nakInvalidRequest
@@ -217,8 +216,8 @@ func (r *responder) checkResponder(p *packet, need Access) ([]byte, uint8) {
 	return g.slice(p.reth.VA, uint64(p.reth.Length)), 0
 }
 
-// accept places a new packet. What ends a message, reads or counts waits for
-// its turn.
+// accept places a new packet. A packet that ends a message, reads, or executes an atomic
+// waits for its turn.
 func (r *responder) accept(now frame.Time, p *packet, o operation, dst []byte) {
 	if r.inOrder {
 		r.busy = !o.last
@@ -240,7 +239,7 @@ func (r *responder) accept(now frame.Time, p *packet, o operation, dst []byte) {
 	a.payload = nil // the frame's
 }
 
-// advance does what waited for the packets below cum.
+// advance does what has been waiting for the packets below cum.
 func (r *responder) advance(cum uint64) {
 	k := 0
 	for ; k < len(r.waiting) && r.waiting[k].seq < cum; k++ {
@@ -272,7 +271,7 @@ func (r *responder) response(i uint32) *response {
 	return &r.responses[(r.rHead+i)&uint32(len(r.responses)-1)]
 }
 
-// respond queues a response and gives it its packets.
+// respond queues a response and assigns its packets.
 func (r *responder) respond(s response) {
 	if int(r.rN) == len(r.responses) {
 		ring := make([]response, max(4, 2*len(r.responses)))
@@ -315,7 +314,7 @@ func (r *responder) packet(seq uint64) (p packet) {
 	return p
 }
 
-// acknowledged lets go of the responses that the requester has.
+// acknowledged releases the responses that the requester has received.
 func (r *responder) acknowledged(cum uint64) {
 	for r.rN > 0 && r.response(0).end <= cum {
 		*r.response(0) = response{}

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// Secret makes numbers that who does not know its seed cannot distinguish from random
-// ones, whatever others of them it has seen. (frame.Rand is fast, and its next
-// numbers can be computed from some before.)
+// Secret generates numbers that cannot be distinguished from random ones without its
+// seed, whatever other numbers of it are known. (frame.Rand is fast, but its next numbers
+// can be computed from earlier ones.)
 type Secret [sha256.Size]byte
 
 // NewSecret returns the secret of a seed for a purpose.
@@ -26,8 +26,8 @@ func (s *Secret) Of(input ...uint64) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// Draws are the numbers of a secret, one after the other. What is drawn may be
-// shown to anybody: nothing else of the seed can be computed from it.
+// Draws is the sequence of a secret's numbers. They may be shown to anyone: they reveal
+// nothing else about the seed.
 type Draws struct {
 	secret Secret
 	n      uint64 // drawn

@@ -7,21 +7,21 @@ import (
 	"gswitch/wire"
 )
 
-// class is what a traffic class keeps for sending data.
+// class is the state of a traffic class for sending data.
 type class struct {
-	lanes   [2]readySet // the queue pairs whose lanes of an order may send now
+	lanes   [2]readySet // by order: the queue pairs whose lanes may send now
 	level   uint8       // classes that share what is left by weight
 	top     uint8       // one above the highest of them
-	quantum int64       // bytes of a turn, 0 strict
+	quantum int64       // bytes of a turn, 0 for strict
 	deficit int64
-	waits   uint64     // bytes that windows have let go, with MarkAbove
-	turn    uint8      // of the level's highest class: whose turn it is
+	waits   uint64     // bytes that windows have admitted, with MarkAbove
+	turn    uint8      // in the level's highest class: the class whose turn it is
 	resumed frame.Time // the end of its last pause
 	left    uint32     // payload bytes of the turn of lanes[inTurn].burst, with Config.Turn
 }
 
-// quantumUnit is the turn of weight 1 in a level whose least weight it is: a
-// standard full-size frame with its overhead on the link.
+// quantumUnit is the turn of weight 1, if that is the least weight of its level, in
+// bytes: a standard full-size frame with its overhead on the link.
 const quantumUnit = 1538
 
 // setLevels groups neighbouring weighted classes, as egress ports of switches
@@ -45,10 +45,10 @@ func (n *NIC) setLevels() {
 	}
 }
 
-// nextClass chooses among the classes that can send: the highest, or by
-// deficit round robin in its level. A class may overdraw its turn by a frame,
-// which its next one pays back (surplus round robin: the length of the next
-// frame need not be known).
+// nextClass chooses among the classes that can send: the highest, or by deficit round
+// robin within its level. A class may overdraw its turn by a frame, which is deducted
+// from its next one (surplus round robin: the length of the next frame need not be
+// known).
 func (n *NIC) nextClass(can uint8) int {
 	i := bits.Len8(can) - 1
 	if n.classes[i].quantum == 0 {
@@ -70,8 +70,8 @@ func (n *NIC) nextClass(can uint8) int {
 	return c
 }
 
-// schedule puts q where it belongs, after anything that may have changed what
-// it has to send, its window or its pace.
+// schedule puts q on the right lists, after anything that may have changed what it has to
+// send, its window or its pace.
 func (n *NIC) schedule(now frame.Time, q *queuePair) {
 	if !q.linked {
 		return
@@ -85,13 +85,13 @@ func (n *NIC) schedule(now frame.Time, q *queuePair) {
 	}
 }
 
-// placeOrdinary puts the lane of q's ordinary loop where it belongs.
+// placeOrdinary puts the lane of q's ordinary loop on the right list.
 func (n *NIC) placeOrdinary(now frame.Time, q *queuePair) {
 	seq, rtx, ok := q.tx.Peek(now, q.posted)
 	if !ok {
 		n.parkOrdinary(q)
 		if q.transport.RetransmitDelay != 0 {
-			n.arm(now, q) // Peek may have asked to be called again
+			n.arm(now, q) // Peek may need to be called again
 		}
 		return
 	}
@@ -108,9 +108,9 @@ func (n *NIC) placeOrdinary(now frame.Time, q *queuePair) {
 	switch {
 	case n.cfg.Burst == 0:
 		by = max(by, now)
-	case q.state == waiting: // a caller that comes late changes nothing before
+	case q.state == waiting: // a late caller changes nothing before
 		at = max(at, min(now, n.paceWheel.armed(q.index)))
-	case q.state == idle: // it was not there before
+	case q.state == idle: // it was not ready before
 		at = max(at, now)
 	}
 	if at <= by {
@@ -136,9 +136,9 @@ func (n *NIC) lengthOf(q *queuePair, seq uint64) uint32 {
 	return uint32(n.cfg.Payload)
 }
 
-// permits is the window check: what is in flight and the next packet must fit,
-// but one packet may always be under way (HPCC section 3.2). A selective
-// retransmission is in flight already.
+// permits is the window check: the bytes in flight plus the next packet must fit, but one
+// packet may always be in flight (HPCC section 3.2). A selective retransmission is in
+// flight already.
 func (n *NIC) permits(q *queuePair) bool {
 	if q.window <= 0 || !q.tx.AddsToFlight(q.nextRtx) {
 		return true
@@ -153,9 +153,9 @@ func (n *NIC) permits(q *queuePair) bool {
 	return float64(flight+uint64(q.nextLen)) <= q.window
 }
 
-// endsWindow reports whether a packet of so many bytes, about to be sent, is the
-// last one that window and cap admit: then it asks for an acknowledgement,
-// which a receiver that puts them off would keep back for ever.
+// endsWindow reports whether a packet with the given payload, about to be sent, is the
+// last one that window and cap admit. It then requests an acknowledgement, which a
+// receiver that defers them would otherwise never send.
 func (n *NIC) endsWindow(q *queuePair, payload uint32) bool {
 	if limit := q.transport.Cap; limit > 0 && q.tx.InFlight()+1 >= limit {
 		return true
@@ -189,8 +189,8 @@ func (n *NIC) parkOrdinary(q *queuePair) {
 	}
 }
 
-// expire moves a queue pair whose departure is due at now, and which has left
-// the wheel, to the ready set.
+// expire moves a queue pair whose departure is due at now, and that has left the wheel,
+// to the ready set.
 func (n *NIC) expire(now frame.Time, q *queuePair) {
 	q.state = idle
 	if !q.seg.open && !q.pace.lapsed(now, n.cfg.WholeNs) {
@@ -204,11 +204,10 @@ func (n *NIC) expire(now frame.Time, q *queuePair) {
 	}
 }
 
-// send makes the next data frame of a lane of q, to start on the link at t. It
-// returns Nil if there is no chunk for it: it is lost then, like one on the way,
-// so that the queue pair goes on by the rules of its transport, and takes its
-// time on the link, so that a queue pair without a window does not lose all it
-// has at once.
+// send makes the next data frame of a lane of q, which starts on the link at t. It
+// returns Nil if there is no chunk for it. The frame then counts as lost on the way, so
+// that the queue pair follows the rules of its transport, and takes its time on the link,
+// so that a queue pair without a window does not lose everything at once.
 func (n *NIC) send(t, now frame.Time, c *class, q *queuePair, l *lane) frame.Ref {
 	seq, payload := l.next, l.nextLen
 	msg := q.msgs.find(seq)
@@ -245,8 +244,8 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair, l *lane) frame.Ref
 	return r
 }
 
-// sent notes that the next packet of q's ordinary loop, of so many bytes, was
-// sent at t.
+// sent records that the next packet of q's ordinary loop, with the given bytes, was sent
+// at t.
 func (n *NIC) sent(t, now frame.Time, c *class, q *queuePair, msg *message, bytes uint32) {
 	seq, rtx, payload := q.next, q.nextRtx, q.nextLen
 	q.tx.Sent(t, seq, payload, rtx)
@@ -296,8 +295,8 @@ func (n *NIC) paceSent(t frame.Time, c *class, q *queuePair, seq uint64, payload
 	}
 }
 
-// goOn lets a queue pair that has sent a frame send the next one, too, until its
-// turn or its message is over.
+// goOn lets a queue pair that has sent a frame continue, until its turn or its message is
+// over.
 func (c *class) goOn(i, payload, turn uint32, last bool) {
 	if c.lanes[inTurn].burst != i {
 		c.left = turn
@@ -336,8 +335,8 @@ func (n *NIC) prepareWrite(q *queuePair, msg *message, seq uint64) uint32 {
 }
 
 // writeSend writes the headers of an RDMA Send or Write and returns their length; on real
-// frames the payload is to follow (writePayload). Where asks is set, or where window and cap
-// let nothing follow, it asks for its acknowledgement.
+// frames the payload follows (writePayload). The packet requests an acknowledgement if
+// asks is set, or if window and cap allow no further packet.
 func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload uint32, asks bool) (head uint32) {
 	first, last := seq == msg.first, seq+1 == msg.end
 	writes := q.service == &writeService
