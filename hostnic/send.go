@@ -363,7 +363,7 @@ func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 		bth[0] = wire.RCSendMiddle
 	}
 	if writes {
-		bth[0] += wire.RCWriteFirst // the opcodes of Writes are those of Sends and 6
+		bth[0] += wire.RCWriteFirst // the opcode of a Write is that of the Send plus 6
 		if first {
 			reth := wire.RETHFields{Length: uint32(msg.bytes)}
 			reth.Encode(b[q.data.n:head])
@@ -375,7 +375,7 @@ func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 	be.PutUint32(bth[8:12], psn)
 	switch s := n.cfg.Sizes.Data; {
 	case s != 0:
-		// Virtual only: how far the frame had to be raised to hold its headers.
+		// Virtual only: how much the frame had to grow to hold its headers.
 		bth[8] |= byte(m.Wire-uint32(s+q.intLen)-payload) & 0x7f
 	default:
 		bth[1] |= byte(pad(payload)) << 4
@@ -410,8 +410,8 @@ func (n *NIC) depart(t frame.Time, r frame.Ref) {
 	n.count.TxClass[m.Class&7]++
 }
 
-// takeControl takes the oldest flow control frame: it leaves at once, as the
-// ones of switches do, and its time is charged to the link.
+// takeControl takes the oldest flow control frame: it leaves at once, as a switch's does,
+// and its time is charged to the link.
 func (n *NIC) takeControl(now frame.Time) frame.Ref {
 	r := n.control.Pop(n.arena)
 	n.depart(max(now, n.clock.Free()), r)

@@ -6,16 +6,16 @@ import (
 	"gswitch/frame"
 )
 
-// sending is a feature that has frames of its own to send by class
-// (Instance.Ready, Instance.Next), and since when it has some.
+// sending is a feature that has frames of its own to send by class (Instance.Ready,
+// Instance.Next), and the time since which it has had some.
 type sending struct {
 	*Instance
 	since frame.Time
 	turn  bool // data of the same class has gone first
 }
 
-// Offer says that features were given something to send at now, other than by
-// their stages: by a program.
+// Offer says that features were given something to send at now by other means than their
+// stages: by a program.
 func (n *NIC) Offer(now frame.Time) {
 	for i := range n.sources {
 		if s := &n.sources[i]; s.Ready() != 0 {
@@ -25,7 +25,7 @@ func (n *NIC) Offer(now frame.Time) {
 	}
 }
 
-// offers returns the classes of which features may send.
+// offers returns the classes in which features may send.
 func (n *NIC) offers() (classes uint8) {
 	for i := range n.sources {
 		classes |= n.sources[i].Ready()
@@ -33,8 +33,8 @@ func (n *NIC) offers() (classes uint8) {
 	return classes
 }
 
-// sourceThere returns from when on a feature had something to send, Never if it
-// has nothing that may leave.
+// sourceThere returns the time since which a feature has had something to send, Never if
+// it has nothing that may leave.
 func (n *NIC) sourceThere(i int) frame.Time {
 	if n.sources[i].Ready()&^n.paused == 0 {
 		return frame.Never
@@ -42,7 +42,7 @@ func (n *NIC) sourceThere(i int) frame.Time {
 	return n.sources[i].since
 }
 
-// offered returns the classes of which features may send at t.
+// offered returns the classes in which features may send at t.
 func (n *NIC) offered(t, now frame.Time) (classes uint8) {
 	for i := range n.sources {
 		if s := &n.sources[i]; t >= now || s.since <= t {
@@ -52,9 +52,8 @@ func (n *NIC) offered(t, now frame.Time) (classes uint8) {
 	return classes
 }
 
-// fromSource takes the next frame of a feature that may send in the class below
-// top. Where queue pairs have data of it, the feature waits for one frame of
-// theirs.
+// fromSource takes the next frame of a feature that may send in the class below top. If
+// queue pairs have data in that class, the feature waits for one of their frames.
 func (n *NIC) fromSource(t, now frame.Time, top int, data bool) frame.Ref {
 	for i := range n.sources {
 		s := &n.sources[i]

@@ -5,11 +5,11 @@ import (
 	"gswitch/scheduler"
 )
 
-// slowReceiver is a host that takes data frames slower than they arrive: they
+// slowReceiver is a host that processes data frames more slowly than they arrive: they
 // wait in a bounded buffer, and the neighbour is asked to pause.
 type slowReceiver struct {
 	on      bool
-	stuck   bool // it takes nothing
+	stuck   bool // it processes nothing
 	limit   uint32
 	xoff    uint32
 	xon     uint32
@@ -28,9 +28,9 @@ func (r *ReceiveConfig) buffer() uint32 {
 	return r.Buffer
 }
 
-// thresholds returns XOFF and XON. What still arrives after the request is a
-// cable's length both ways, a frame that the neighbour has begun, and one of
-// ours before the request (IEEE 802.1Q annex O).
+// thresholds returns XOFF and XON in bytes. After the request for a pause there still
+// arrive the bytes on the cable both ways, a frame that the neighbour has started, and
+// the bytes during one frame of ours ahead of the request (IEEE 802.1Q annex O).
 func (r *ReceiveConfig) thresholds(c *Config) (xoff, xon uint32) {
 	xoff, xon = r.XOFF, r.XON
 	if xoff == 0 {
@@ -64,8 +64,8 @@ func (s *slowReceiver) configure(c *Config) {
 	}
 }
 
-// SetReceiver changes how fast the host takes frames: rate in bit/s, 0 at
-// once. A stuck host takes nothing until it is set free.
+// SetReceiver changes how fast the host processes frames: rate in bit/s, 0 for
+// immediately. A stuck host processes nothing until stuck is cleared.
 func (n *NIC) SetReceiver(now frame.Time, rate uint64, stuck bool) {
 	s := &n.slow
 	n.cfg.Receive.Rate, s.stuck = rate, stuck
@@ -80,14 +80,14 @@ func (n *NIC) SetReceiver(now frame.Time, rate uint64, stuck bool) {
 
 func (s *slowReceiver) due() frame.Time { return s.overAt }
 
-// begin starts to take the oldest frame.
+// begin starts processing the oldest frame.
 func (s *slowReceiver) begin(now frame.Time, a *frame.Arena) {
 	s.clock.Idle(now)
 	s.clock.Charge(a.Meta(s.queue.Head()).Wire)
 	s.overAt = max(now, s.clock.Free())
 }
 
-// hold takes in a frame that the host is too slow for.
+// hold buffers a frame for which the host is too slow.
 func (n *NIC) hold(now frame.Time, r frame.Ref) {
 	s, bytes := &n.slow, n.arena.Meta(r).Wire
 	if s.held+bytes > s.limit {
@@ -106,7 +106,7 @@ func (n *NIC) hold(now frame.Time, r frame.Ref) {
 	}
 }
 
-// drainSlow takes what the host has had time for.
+// drainSlow processes the frames that the host has had time for.
 func (n *NIC) drainSlow(now frame.Time) {
 	s := &n.slow
 	for s.overAt <= now {

@@ -7,8 +7,8 @@ import (
 	"gswitch/wire"
 )
 
-// weigh brings what a queue pair adds to the bytes that wait for the link in
-// line with what its window lets go now.
+// weigh updates a queue pair's part of the bytes that wait for the link to what its
+// window admits now.
 func (n *NIC) weigh(q *queuePair) {
 	w := uint64(0)
 	if q.state == ready {
@@ -18,8 +18,8 @@ func (n *NIC) weigh(q *queuePair) {
 	q.waits = w
 }
 
-// weighAll does so with all queue pairs, when MarkAbove has changed. Without it
-// nothing counts.
+// weighAll does so for all queue pairs after a change of MarkAbove. Without it nothing
+// counts.
 func (n *NIC) weighAll() {
 	for _, q := range n.qps {
 		if n.cfg.MarkAbove != 0 {
@@ -31,8 +31,8 @@ func (n *NIC) weighAll() {
 	}
 }
 
-// letGo returns the bytes, headers included, that a ready queue pair would hand
-// to a queue of frames if there were one.
+// letGo returns the bytes, headers included, that a ready queue pair would put into a
+// queue of frames if there were one.
 func (n *NIC) letGo(q *queuePair) uint64 {
 	packets := q.posted - q.tx.Next()
 	if q.nextRtx {
@@ -45,8 +45,8 @@ func (n *NIC) letGo(q *queuePair) uint64 {
 	return (packets-1)*uint64(n.dataWire(q, uint32(n.cfg.Payload))) + uint64(n.dataWire(q, q.nextLen))
 }
 
-// congested reports whether a frame of a class has to be marked: whether more
-// waits that goes before it than MarkAbove.
+// congested reports whether a frame of a class must be marked: whether more bytes wait
+// ahead of it than MarkAbove.
 func (n *NIC) congested(class uint8) bool {
 	drain := uint64(0)
 	for c := int(class); c < len(n.classes); c++ {
@@ -75,11 +75,10 @@ func (t *template) markCE(b []byte) {
 type quench struct {
 	since   [8]frame.Time // of each class that is paused
 	counted uint8         // classes whose pause has been counted
-	due     frame.Time    // when the next one has lasted too long, at the earliest
+	due     frame.Time    // earliest time at which the next pause has lasted too long
 }
 
-// watchQuenches begins anew with the classes that are paused: QuenchAfter has
-// changed.
+// watchQuenches restarts with the classes that are paused after a change of QuenchAfter.
 func (n *NIC) watchQuenches(now frame.Time) {
 	n.quench = quench{due: frame.Never}
 	if n.cfg.QuenchAfter != 0 {
@@ -87,7 +86,7 @@ func (n *NIC) watchQuenches(now frame.Time) {
 	}
 }
 
-// quenched follows a change of what the neighbour pauses.
+// quenched processes a change of what the neighbour pauses.
 func (n *NIC) quenched(now frame.Time, before uint8) {
 	z := &n.quench
 	for m := n.paused &^ before; m != 0; m &= m - 1 {
@@ -113,6 +112,5 @@ func (n *NIC) countQuenched(now frame.Time) {
 }
 
 // Quenched returns the classes that the neighbour has paused for longer than
-// Config.QuenchAfter: whoever sends in one of them may want to send less, or
-// elsewhere.
+// Config.QuenchAfter. Their senders may want to send less, or elsewhere.
 func (n *NIC) Quenched() uint8 { return n.quench.counted }

@@ -8,14 +8,14 @@ import (
 	"gswitch/wire"
 )
 
-// StackConfig lets a NIC live on a real link: it answers for its own address
-// (ARP, neighbour discovery, echo requests), finds the MAC addresses of others
-// and exchanges datagrams with them (Config.Stack). In virtual time hosts know
-// each other and have none.
+// StackConfig makes a NIC usable on a real link: it answers for its own address (ARP,
+// neighbour discovery, echo requests), resolves the MAC addresses of others and exchanges
+// datagrams with them (Config.Stack). In virtual time all addresses are known, and hosts
+// have no stack.
 type StackConfig struct {
-	Bits    int        // length of the prefix of Config.Addr: what is on the link
-	Gateway netip.Addr // next hop of every other address; not valid: there is none
-	Port    uint16     // UDP port whose datagrams TakeDatagram gives out, and source port of those sent
+	Bits    int        // prefix length of Config.Addr: addresses on the link
+	Gateway netip.Addr // next hop of all other addresses; invalid: none
+	Port    uint16     // UDP port of the datagrams for TakeDatagram, and source port of those sent
 	Class   uint8      // of frames of the stack itself
 }
 
@@ -39,8 +39,7 @@ func (c *StackConfig) validate(n *Config) error {
 	return nil
 }
 
-// stack is what a NIC has for StackConfig. None of it is touched by frames of
-// queue pairs.
+// stack is the state for StackConfig. Frames of queue pairs do not touch it.
 type stack struct {
 	cfg         StackConfig
 	prefix      netip.Prefix
@@ -53,16 +52,16 @@ type stack struct {
 	count       StackCounts
 }
 
-// StackCounts is what the stack counted.
+// StackCounts are the counters of the stack.
 type StackCounts struct {
 	ARPAnswered, NDAnswered, EchoAnswered uint64
 	Asked                                 uint64 // requests for the MAC address of a neighbour
-	UnsolicitedRefused                    uint64 // stations that asked and were not kept as neighbours, since many others had asked
+	UnsolicitedRefused                    uint64 // stations that sent requests and were not kept as neighbours, since there were too many
 	DatagramsSent, DatagramsReceived      uint64
 }
 
 func newStack(c *Config) *stack {
-	prefix, _ := c.Addr.Prefix(c.Stack.Bits) // checked by validate
+	prefix, _ := c.Addr.Prefix(c.Stack.Bits) // checked by Validate
 	return &stack{cfg: *c.Stack, prefix: prefix, due: frame.Never}
 }
 
@@ -74,8 +73,8 @@ func (n *NIC) Stack() StackCounts {
 	return n.stack.count
 }
 
-// NextHop returns the neighbour by which an address is reached: itself on the
-// link, else the gateway.
+// NextHop returns the neighbour through which an address is reached: the address itself
+// on the link, the gateway otherwise.
 func (n *NIC) NextHop(to netip.Addr) (netip.Addr, error) {
 	switch s := n.stack; {
 	case s == nil:
@@ -93,7 +92,7 @@ func (n *NIC) NextHop(to netip.Addr) (netip.Addr, error) {
 	}
 }
 
-// local takes in a frame that is not of RoCEv2.
+// local processes a frame that is not RoCEv2.
 func (n *NIC) local(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 	if dst := wire.Ethernet(b).DstUint64(); dst != n.mac && m.Flags&frame.IsMulticast == 0 {
 		n.drop(r, frame.ForeignMAC)
@@ -196,9 +195,9 @@ func (n *NIC) queueLocal(now frame.Time, r frame.Ref) {
 	n.queueReply(now, r, m.Class)
 }
 
-// Inject sends a copy of a frame that an application made as a whole, from its
-// Ethernet header on, in a class, padded to what a real link carries. It reports
-// whether there was memory for it.
+// Inject sends a copy of a complete frame of an application, from its Ethernet header on,
+// in a class, padded to the minimum of a real link. It reports whether there was memory
+// for it.
 func (n *NIC) Inject(now frame.Time, b []byte, class uint8) bool {
 	r := n.pool.Alloc()
 	if r == frame.Nil {

@@ -9,20 +9,20 @@ import (
 	"gswitch/wire"
 )
 
-// Counts is what a NIC counted since it was made.
+// Counts are the counters of a NIC since it was made.
 type Counts struct {
 	RxFrames, RxBytes uint64 // as Meta.Wire counts
 	TxFrames, TxBytes uint64
 	TxClass           [8]uint64 // frames
-	LinkBytes         uint64    // sent, with what each frame occupies beyond its own
+	LinkBytes         uint64    // sent, including what each frame occupies beyond its own length
 	Drops             [frame.NumReasons]uint64
 
-	DataFrames      uint64 // sent, retransmissions included; not those for which there was no chunk
+	DataFrames      uint64 // sent, retransmissions included; without those for which there was no chunk
 	Retransmissions uint64
 	Timeouts        uint64
 	Delivered       uint64 // data frames whose payload was new
 	Duplicates      uint64 // data frames delivered before
-	OutOfOrder      uint64 // data frames discarded ahead of a gap
+	OutOfOrder      uint64 // data frames discarded after a gap
 
 	LowFrames uint64 // data frames of second loops (transport.Recursive) sent
 	LowAcks   uint64 // replies to such frames received
@@ -33,14 +33,14 @@ type Counts struct {
 	CEMarked                   uint64 // data frames received with a congestion mark
 	BECNs                      uint64 // acknowledgements sent that report one
 	CNPsSent, CNPsReceived     uint64
-	Notices, NoticesUnknown    uint64 // of congestion points that reaction points took; those that concern none
+	Notices, NoticesUnknown    uint64 // of congestion points: applied by reaction points; concerning no queue pair
 	EchoesCut                  uint64 // acknowledgements without the telemetry that did not fit
-	Blind                      uint64 // acknowledgements received whose telemetry no switch had written to
+	Blind                      uint64 // acknowledgements received with telemetry that no switch had written to
 	FlowFrames                 uint64 // PFC and pause frames sent
 	SelfMarked                 uint64 // data frames sent with a congestion mark of our own (MarkAbove)
 	Quenches                   uint64 // pauses of a class that lasted longer than QuenchAfter
-	AccessRefused              uint64 // RDMA requests whose key, address or right is not their queue pair's
-	WrongReceives              uint64 // packets whose receive request cannot be theirs, and messages that ended without one
+	AccessRefused              uint64 // RDMA requests with a key, address or right that their queue pair does not have
+	WrongReceives              uint64 // packets with an impossible receive request, and messages that ended without one
 
 	MessagesSent, MessagesReceived uint64 // complete
 	QPsOpen                        int
@@ -49,8 +49,8 @@ type Counts struct {
 // Counts returns the counters.
 func (n *NIC) Counts() *Counts { return &n.count }
 
-// Flow returns the counters of flow control as of now: pauses received and
-// sent, and paused time by class.
+// Flow returns the counters of flow control at now: pauses received and sent, and paused
+// time by class.
 func (n *NIC) Flow(now frame.Time) pfc.Stats { return n.flow.Stats(now) }
 
 // Paused returns the classes that the neighbour pauses.
@@ -69,12 +69,12 @@ type QPView struct {
 	Cum, Next       uint64 // packets: acknowledged, sent for the first time
 	Posted          uint64 // packets of all messages so far
 	Acked           uint64 // payload bytes
-	Messages        int    // not acknowledged to their end
+	Messages        int    // not completely acknowledged
 	State           string // idle, waiting, ready
 	Deadline        frame.Time
 	Retransmitted   uint64
 	Stats           QPStats
-	CC              cc.Algorithm // its own, to be inspected and not called; nil without
+	CC              cc.Algorithm // for inspection only, must not be called; nil without
 }
 
 // Inspect yields the internals of congestion control, if it shows any.

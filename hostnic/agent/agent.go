@@ -17,10 +17,10 @@ type Config struct {
 	NIC       hostnic.Config
 	INT       *inband.Profile // units of HPCC's telemetry; nil: the default ones
 	Transport transport.Config
-	Sessions  int // most that are open for others; 0 = 256
+	Sessions  int // largest number of sessions for other hosts; 0 = 256
 
-	// Algorithm makes the congestion control of queue pairs that others open,
-	// by the name that they ask for; nil: cc.Factory without options.
+	// Algorithm makes the congestion control of queue pairs that other hosts open, by the
+	// name that they ask for; nil: cc.Factory without options.
 	Algorithm func(name string) (func(*cc.Env) cc.Algorithm, error)
 }
 
@@ -33,27 +33,27 @@ func (c *Config) recovery(kind *transport.Kind, cap uint32) *transport.Config {
 	return &t
 }
 
-// Agent is a host, a frame.Stepper. Like every node it is stepped by one goroutine, which also
-// calls its other methods.
+// Agent is a host, a frame.Stepper. Like every node it is stepped by one goroutine, which
+// also calls its other methods.
 type Agent struct {
 	cfg   Config
 	nic   *hostnic.NIC
 	arena *frame.Arena
 	slots []slot        // by the low bits of the queue pair's number
-	draws hostnic.Draws // of numbers and keys that other hosts see
+	draws hostnic.Draws // numbers and keys that other hosts see
 
 	secret hostnic.Secret // of cookies
 
 	transfers []*Transfer
 	sessions  []*session
-	conns     []*Conn // that were opened here
+	conns     []*Conn // opened by this host
 	news      []*Conn
 	newsHead  int
 	listener  *Listener
 	serving   *Region
-	last      *Region   // that was served
+	last      *Region   // most recently served
 	started   uint64    // transfers
-	retired   []*Region // served no longer, but of sessions that are open
+	retired   []*Region // no longer served, but in use by open sessions
 	closing   bool      // after Shutdown
 	due       frame.Time
 
@@ -61,14 +61,14 @@ type Agent struct {
 	done [64]hostnic.Completion
 	out  [messageLen]byte
 
-	// Late is how long after its instant on the emulated link each frame left
-	// the NIC: what a worker that came late did to the pacing.
+	// Late records how long after its time on the emulated link each frame left the NIC:
+	// the effect of a late worker on pacing.
 	Late histogram.Buckets
-	// BadDatagrams is how many could not be read.
+	// BadDatagrams counts datagrams that could not be decoded.
 	BadDatagrams uint64
 }
 
-// slot is whose a queue pair is.
+// slot is the owner of a queue pair.
 type slot struct {
 	qpn uint32
 	t   *Transfer
@@ -96,7 +96,7 @@ func New(cfg *Config, pool *frame.Pool) (*Agent, error) {
 	return &Agent{cfg: c, nic: nic, arena: pool.Arena, slots: make([]slot, maxQPs), draws: hostnic.NewDraws("numbers of the connection manager", c.NIC.Seed), secret: hostnic.NewSecret("cookies of the connection manager", c.NIC.Seed), due: frame.Never}, nil
 }
 
-// complete returns the configuration with what was left out.
+// complete returns the configuration with defaults filled in.
 func (c *Config) complete() Config {
 	out := *c
 	out.NIC.MaxQPs = maxQPs
@@ -171,7 +171,7 @@ func (a *Agent) PortWake(now frame.Time, port uint16) frame.Time { return a.nic.
 // Touched implements frame.Stepper.
 func (a *Agent) Touched(out []uint16) int { return a.nic.Touched(out) }
 
-// Verdicts returns the outcomes of the checks of payload.
+// Verdicts returns the counters of the checks of payload.
 func (a *Agent) Verdicts() *frame.Verdicts { return a.nic.Verdicts() }
 
 // Extension is that of the NIC.
@@ -180,16 +180,16 @@ func (a *Agent) Extension(b []byte, bth int) int { return a.nic.Extension(b, bth
 // SetLink implements frame.Node.
 func (a *Agent) SetLink(now frame.Time, port uint16, up bool) { a.nic.SetLink(now, port, up) }
 
-// TapDrops lets what the NIC drops be captured, as dataplane.DropTap says.
+// TapDrops enables captures of what the NIC drops, as in dataplane.DropTap.
 func (a *Agent) TapDrops(buf []frame.Ref) { a.nic.TapDrops(buf) }
 
 // TakeDrops returns what was listed since the last call.
 func (a *Agent) TakeDrops() []frame.Ref { return a.nic.TakeDrops() }
 
-// collect takes what the NIC has for us.
+// collect processes what the NIC has for the agent.
 func (a *Agent) collect(now frame.Time) {
 	a.completions(now)
-	// After the completions: Close comes after the last message.
+	// After the completions, since Close follows the last message.
 	for a.nic.TakeDatagram(&a.gram) {
 		a.datagram(now, &a.gram)
 	}
@@ -240,12 +240,12 @@ func (a *Agent) datagram(now frame.Time, d *hostnic.Datagram) {
 	}
 }
 
-// wakeBy makes Advance look again at the given instant.
+// wakeBy makes Advance run at the given instant at the latest.
 func (a *Agent) wakeBy(t frame.Time) { a.due = min(a.due, t) }
 
-// Counts returns the sessions that are open for others, and the transfers.
+// Counts returns the numbers of open sessions of other hosts and of transfers.
 func (a *Agent) Counts() (sessions, transfers int) { return len(a.sessions), len(a.transfers) }
 
-// Limits returns how many sessions may be open for others, and how many queue
-// pairs in all.
+// Limits returns the largest numbers of open sessions of other hosts, and of all queue
+// pairs.
 func (a *Agent) Limits() (sessions, queuePairs int) { return a.cfg.Sessions, maxQPs }

@@ -16,57 +16,57 @@ import (
 	"gswitch/transport"
 )
 
-// Change is what a daemon changes of a host, besides its frames and its link:
-// StartTransfer, EndTransfer, ServeRegion, Configure, TakeReports or Shutdown. Agent.Command
-// makes a command of it.
+// Change is a change of a host by its daemon, apart from its frames and its link:
+// StartTransfer, EndTransfer, ServeRegion, Configure, TakeReports or Shutdown.
+// Agent.Command turns it into a command.
 type Change interface {
 	// Encode appends the change to b. DecodeChange is its inverse.
 	Encode(b []byte) []byte
 	do(now frame.Time, a *Agent)
 }
 
-// StartTransfer begins a transfer: Agent.Start.
+// StartTransfer starts a transfer: Agent.Start.
 type StartTransfer struct {
 	Transfer *Transfer
-	Refused  error // why it did not begin, when it is done
+	Refused  error // set when it is done: why the transfer did not start
 }
 
-// EndTransfer ends a transfer before its time, by its number: Agent.Abort.
+// EndTransfer ends a transfer early, by its number: Agent.Abort.
 type EndTransfer struct{ Number uint64 }
 
-// ServeRegion lets others open queue pairs, on memory of so many bytes that holds
-// the pattern: Agent.Serve.
+// ServeRegion allows other hosts to open queue pairs, on memory of the region's size that
+// holds the pattern: Agent.Serve.
 type ServeRegion struct {
-	Region *Region // nil: they may open none any more
-	// Again: it is the region that was served last, with what was written to it
+	Region *Region // nil: no longer allow it
+	// Again: it is the region that was served last, with what has been written to it
 	// since.
 	Again   bool
-	Refused error // when it is done
+	Refused error // set when it is done
 }
 
 // Configure replaces the configuration: Agent.Reconfigure.
 type Configure struct {
 	Config *Config
-	// Document is what Config was made from, for whoever decodes the change: it must
-	// make the same Config of it.
+	// Document is the text that Config was made from. DecodeChange returns only the
+	// document: decoding it must give the same Config.
 	Document []byte
-	Refused  error // when it is done
+	Refused  error // set when it is done
 }
 
-// TakeReports takes what features have to report of what they counted, of a host that is
-// recorded: when reports are taken decides what is counted into which, so that it belongs
-// into the record.
+// TakeReports takes the reports of what features have counted, in a host that is
+// recorded. The time at which reports are taken decides what is counted in which of them,
+// so it belongs into the record.
 type TakeReports struct {
-	// Taken is called for each report, with the feature and the report's body, which is
-	// good until it returns. nil: they are not wanted.
+	// Taken is called for each report with the feature and the report's body, which is
+	// valid until it returns. nil: discard the reports.
 	Taken func(feature string, body []byte)
 }
 
-// CallFeature is a call of a program to a feature of the NIC.
+// CallFeature is a program's call to a feature of the NIC.
 type CallFeature struct {
 	Feature string
 	Call    hostnic.Call
-	Refused error // when it is done: the host has no such feature
+	Refused error // set when it is done: the host has no such feature
 }
 
 // Shutdown is Agent.Shutdown.
@@ -81,7 +81,7 @@ type bound struct {
 // Do implements frame.Command.
 func (c bound) Do(now frame.Time) { c.do(now, c.a) }
 
-// Command makes a command of a change, which is carried out between two steps.
+// Command turns a change into a command, which is carried out between two steps.
 func (a *Agent) Command(c Change) frame.Command { return bound{c, a} }
 
 func (c *StartTransfer) do(now frame.Time, a *Agent) { c.Refused = a.Start(now, c.Transfer) }
@@ -147,8 +147,8 @@ const (
 	regionAgain = 2
 )
 
-// Encode implements Change. What a transfer sends is not in it: Transfer.Allocate
-// makes it.
+// Encode implements Change. It does not include what a transfer sends: Transfer.Allocate
+// makes that.
 func (c *StartTransfer) Encode(b []byte) []byte {
 	t := c.Transfer
 	b = command.AppendAddr(append(b, startTransferKind), t.To)
@@ -202,22 +202,21 @@ func (c *CallFeature) Encode(b []byte) []byte {
 // Encode implements Change.
 func (Shutdown) Encode(b []byte) []byte { return append(b, shutdownKind) }
 
-// Bounds of a transfer: what its messages and what is kept of each take in
-// memory.
+// Limits of a transfer: the memory for its messages and for what is kept of each.
 const (
 	MaxSize  = 1 << 30 // bytes of a message
 	MaxCount = 4 << 20 // messages
 )
 
-// Bounds of what is decoded: no daemon asks for more.
+// Limits of what is decoded: no daemon asks for more.
 const (
 	largestRegion = 1 << 34
 	longestWord   = 256 // letters of an option
 	mostOptions   = 64
 )
 
-// DecodeChange is the inverse of Change.Encode. Configure comes back without its
-// Config, and transfers and regions without memory: Prepare makes it.
+// DecodeChange is the inverse of Change.Encode. It returns Configure without its Config,
+// and transfers and regions without memory: Prepare allocates it.
 func DecodeChange(b []byte) (Change, error) {
 	if len(b) == 0 {
 		return nil, errors.New("a change of a host without a kind")
@@ -275,7 +274,7 @@ func decodeTransfer(d *command.Decoder) *Transfer {
 	t.Size, t.Count, t.Depth = d.Uvarint(MaxSize), int(d.Uvarint(MaxCount)), int(d.Uvarint(math.MaxInt32))
 	t.Interval, t.Cap = frame.Time(d.Uvarint(math.MaxInt64)), uint32(d.Uvarint(math.MaxUint32))
 	t.Limit = math.Float64frombits(d.Uvarint(math.MaxUint64))
-	if !(t.Limit >= 0) { // neither is any rate
+	if !(t.Limit >= 0) { // NaN is not a rate either
 		d.Fail()
 	}
 	t.CC = d.String(ccLen)
@@ -289,7 +288,8 @@ func decodeTransfer(d *command.Decoder) *Transfer {
 	return t
 }
 
-// Prepare makes what a decoded change needs in memory: a worker should not have to.
+// Prepare allocates the memory that a decoded change needs, so that a worker need not do
+// it.
 func Prepare(c Change) (err error) {
 	switch c := c.(type) {
 	case *StartTransfer:
@@ -309,8 +309,8 @@ func Prepare(c Change) (err error) {
 	return err
 }
 
-// Allocate gives a transfer its memory: what it sends, which is the pattern, or
-// where it reads to, and what is kept of its messages.
+// Allocate allocates the memory of a transfer: what it sends, which is the pattern, or
+// the destination of reads, and what is kept of its messages.
 func (t *Transfer) Allocate() {
 	t.Data, t.Samples = make([]byte, t.Size), make([]Sample, 0, t.Count)
 	if t.Trace {
@@ -321,12 +321,13 @@ func (t *Transfer) Allocate() {
 	}
 }
 
-// NewRegion returns memory of so many bytes with the pattern.
+// NewRegion returns memory of size bytes with the pattern.
 func NewRegion(size int) *Region {
 	r := &Region{Data: make([]byte, size)}
 	Fill(r.Data)
 	return r
 }
 
-// size is that of a region, also of one that was decoded and has no memory yet.
+// size returns the size of a region, including one that was decoded and has no memory
+// yet.
 func (r *Region) size() int { return max(len(r.Data), r.bytes) }

@@ -13,13 +13,11 @@ import (
 	"gswitch/transport"
 )
 
-// Conn is one end of a connection that a program uses: a queue pair for RDMA
-// operations that the connection managers of both ends opened. On the wire it
-// is of the service Memory, so that its other end may be a program too, or
-// whatever else serves memory.
+// Conn is one end of a connection of a program: a queue pair for RDMA operations that the
+// connection managers of both ends opened. On the wire it has the service Memory, so that
+// its other end may be a program, too, or anything else that serves memory.
 type Conn struct {
-	// What Dial is given; of a connection that the other end opened, what that
-	// asked for.
+	// Parameters of Dial or, if the other end opened the connection, of its request.
 	To       netip.Addr
 	Class    uint8
 	CC       string
@@ -27,12 +25,12 @@ type Conn struct {
 	INT      inband.Mode
 	Recovery *transport.Kind // nil: go-back-N
 	Cap      uint32
-	Verbs    hostnic.VerbsConfig // Retries 0: as transfers have
-	Tag      uint64              // the caller's
+	Verbs    hostnic.VerbsConfig // Retries 0: as in transfers
+	Tag      uint64              // chosen by the caller
 
-	// What became of it, from the first time that News returned it.
+	// State of the connection, valid once News has returned it.
 	State  State // Connecting, Running or Ended
-	Err    error // of Ended: why; nil: one of both ends hung up
+	Err    error // if Ended: the reason; nil: one of the ends hung up
 	Local  uint32
 	Remote uint32
 	RKey   uint32 // of the region that the passive end offers
@@ -46,21 +44,21 @@ type Conn struct {
 }
 
 const (
-	// The active end checks so often that the other one is still there, by
-	// its Request again.
+	// The active end checks at this interval that the other end still exists, by
+	// repeating its Request.
 	keepAlive = 5 * frame.Second
-	// Requests without an answer after which it counts as gone.
+	// Number of Requests without an answer after which the other end counts as gone.
 	keepAlives = 4
 )
 
-// Listener takes connections for a program.
+// Listener accepts connections for a program.
 type Listener struct {
-	// Region is offered to whoever connects: memory that is registered under Key. It
+	// Region is offered to peers that connect: memory that is registered under Key. It
 	// may be nil.
 	Region  []byte
 	Bytes   uint64 // of memory without bytes, where Region is nil
 	Key     uint32
-	Backlog int                 // most that are open and not taken
+	Backlog int                 // largest number that are open and not yet taken
 	Verbs   hostnic.VerbsConfig // of their queue pairs
 
 	region  Region
@@ -69,11 +67,11 @@ type Listener struct {
 
 var errHungUp = errors.New("the other end has closed the connection: it was started again, or found this host unreachable")
 
-// Size returns how many bytes are offered.
+// Size returns the number of bytes offered.
 func (l *Listener) Size() uint64 { return max(uint64(len(l.Region)), l.Bytes) }
 
-// Listen gives connections that others open for memory to a program, ahead of
-// Serve; nil: no longer. Those that are open stay.
+// Listen passes connections that other hosts open for memory to a program, in preference
+// to Serve; nil: stop. Open connections stay.
 func (a *Agent) Listen(l *Listener) {
 	if l != nil {
 		l.region = Region{Data: l.Region, bytes: int(l.Bytes), key: l.Key, registered: true}
@@ -81,11 +79,11 @@ func (a *Agent) Listen(l *Listener) {
 	a.listener = l
 }
 
-// Take notes that a program took a connection that a listener got: its backlog
-// has room again.
+// Take says that a program has taken a connection of a listener, whose backlog then has
+// room again.
 func (a *Agent) Take(l *Listener) { l.waiting-- }
 
-// Dial opens a connection. News says when it is open or has failed.
+// Dial opens a connection. News reports when it is open or has failed.
 func (a *Agent) Dial(now frame.Time, c *Conn) error {
 	switch {
 	case a.closing:
@@ -102,8 +100,8 @@ func (a *Agent) Dial(now frame.Time, c *Conn) error {
 	return nil
 }
 
-// Hangup ends a connection. What is under way is flushed; when it returns no
-// operation of the queue pair touches memory any more.
+// Hangup ends a connection. Work in progress is flushed. When Hangup returns no operation
+// of the queue pair accesses memory any more.
 func (a *Agent) Hangup(now frame.Time, c *Conn) {
 	switch {
 	case c.State == Ended:
@@ -126,8 +124,8 @@ func (a *Agent) Parting() (n int) {
 	return n
 }
 
-// News returns a connection of which there is something new: another State, or
-// completions; nil if there is none.
+// News returns a connection that has something new: another State, or completions; nil if
+// there is none.
 func (a *Agent) News() *Conn {
 	if a.newsHead == len(a.news) {
 		a.news, a.newsHead = a.news[:0], 0
@@ -140,7 +138,7 @@ func (a *Agent) News() *Conn {
 	return c
 }
 
-// Completions returns what is complete since the last call. It is good until
+// Completions returns what has completed since the last call. The slice is valid until
 // the next call of a method of the agent.
 func (c *Conn) Completions() []hostnic.Completion {
 	done := c.done
@@ -229,7 +227,7 @@ func (a *Agent) connAnswered(now frame.Time, c *Conn, m *message) {
 func (a *Agent) endConn(now frame.Time, c *Conn, why error) {
 	c.State, c.Err, c.tries, c.due = Ended, why, 0, now
 	if c.Local != 0 {
-		// It is open: nobody else closes it.
+		// It is open, and nothing else closes it.
 		_ = a.nic.CloseQP(now, c.Local)
 		a.completions(now) // of what was flushed, while it is known whose it is
 		a.slots[c.Local&(maxQPs-1)] = slot{}

@@ -11,8 +11,8 @@ import (
 	"gswitch/transport"
 )
 
-// handshake is the active end's state of the exchange that opens a queue pair at both ends
-// (see the package comment): of transfers and of connections of programs alike.
+// handshake is the active end's state of the exchange that opens a queue pair at both
+// ends (see the package comment), for transfers and for connections of programs.
 type handshake struct {
 	id     uint64
 	cookie uint64 // that the other end wants to see
@@ -21,7 +21,7 @@ type handshake struct {
 	tries  int // datagrams in a row that were not answered
 }
 
-// opening is what a queue pair is opened for, and with.
+// opening is the purpose and the configuration of a queue pair to be opened.
 type opening struct {
 	to       netip.Addr
 	service  Service
@@ -33,7 +33,7 @@ type opening struct {
 	cap      uint32
 	size     uint64
 	verbs    *hostnic.VerbsConfig
-	hint     string // what to look at where there is no answer
+	hint     string // what to check if there is no answer
 }
 
 const (

@@ -10,8 +10,8 @@ import (
 	"gswitch/hostnic"
 )
 
-// imager takes images of agents. What their memory holds is payload, and no part of
-// an image.
+// imager takes images of agents. The contents of their memory are payload, and not part
+// of an image.
 func imager() *frame.Imager {
 	im := hostnic.Imager()
 	im.Types = append(im.Types, reflect.TypeFor[*watched]())
@@ -49,8 +49,9 @@ func (a *Agent) AppendImage(b []byte, pool *frame.Pool, keep func(b []byte) int,
 	return im.Append(b, a, pool)
 }
 
-// RestoreImage makes an agent, which New made from the configuration that was in force, what it
-// was when the image was taken, with memory that is zero. On error it must not be used.
+// RestoreImage restores an image, with zeroed memory, into an agent that New made from
+// the configuration in force at the time of the image. On error the agent must not be
+// used.
 func (a *Agent) RestoreImage(b []byte, pool *frame.Pool) error {
 	if err := imager().Restore(b, a, pool); err != nil {
 		return err

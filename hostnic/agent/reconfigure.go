@@ -8,9 +8,9 @@ import (
 	"gswitch/frame"
 )
 
-// Reconfigure changes what may change while queue pairs are open: what
-// hostnic.NIC.Reconfigure takes, and the units, timers and algorithms of those
-// that are opened from now on. On an error nothing has changed.
+// Reconfigure changes the settings that may change while queue pairs are open: those of
+// hostnic.NIC.Reconfigure, and the units, timers and algorithms of queue pairs opened
+// later. On error nothing changes.
 func (a *Agent) Reconfigure(now frame.Time, cfg *Config) error {
 	c := cfg.complete()
 	if err := c.Transport.Validate(); err != nil {
@@ -24,12 +24,11 @@ func (a *Agent) Reconfigure(now frame.Time, cfg *Config) error {
 	return nil
 }
 
-// ErrClosing is what everything ends with, and what new requests get, from
-// Shutdown on.
+// ErrClosing is the error of everything that Shutdown ends, and of later requests.
 var ErrClosing = errors.New("this host is being taken down")
 
-// Shutdown aborts all transfers and ends all sessions, and begins no others:
-// the host is about to be taken down. The other ends get one Close each.
+// Shutdown aborts all transfers, ends all sessions and accepts no new ones: the host is
+// about to be removed. Each other end is sent one Close.
 func (a *Agent) Shutdown(now frame.Time) {
 	a.closing, a.serving = true, nil
 	for _, t := range a.transfers {
@@ -54,7 +53,7 @@ func (a *Agent) retire() {
 				return false
 			}
 		}
-		// It was registered here, and only here it ends.
+		// It was registered here, and nothing else deregisters it.
 		_ = a.nic.Memory().Deregister(r.key)
 		r.registered = false
 		return true

@@ -10,7 +10,7 @@ import (
 	"gswitch/transport"
 )
 
-// Region is the memory that an agent serves to others.
+// Region is memory that an agent serves to other hosts.
 type Region struct {
 	Data       []byte
 	bytes      int    // of one that was decoded and has no Data
@@ -18,7 +18,7 @@ type Region struct {
 	registered bool
 }
 
-// Session is what a session shows.
+// Session describes a session.
 type Session struct {
 	ID                       uint64
 	Peer                     netip.Addr
@@ -27,7 +27,7 @@ type Session struct {
 	Size                     uint64 // bytes of a message
 	CC                       string
 	Opened, First, Last      frame.Time // when it was opened; when payload first and last arrived, 0 never
-	Bytes, Messages, Corrupt uint64     // payload received; frames that are not as sent
+	Bytes, Messages, Corrupt uint64     // payload received; frames that differ from what was sent
 	Closed                   bool
 }
 
@@ -45,27 +45,28 @@ type session struct {
 	due     frame.Time
 	gone    bool
 
-	// What Place compares payload with: packets of so many bytes, of messages of so many packets.
+	// Place compares payload with these: the bytes of a packet, and the packets of a
+	// message.
 	agent            *Agent
 	payload, packets uint64
 }
 
 const (
-	// A session without a message of its other end for so long is closed.
+	// A session without a message from its other end for this long is closed.
 	sessionIdle = 60 * frame.Second
-	// One that nothing was ever received on: its active end has stopped too,
-	// or a forged Request opened it.
+	// The same for a session on which nothing was ever received: its active end has
+	// stopped, too, or a forged Request opened it.
 	sessionUnused = stall
 	sessionLook   = frame.Second
 	// A session is kept after its end, to answer Close again.
 	sessionAfter = 10 * frame.Second
-	// checkAtOnce is how much of the region is compared in one step.
+	// checkAtOnce is the part of the region that is compared in one step.
 	checkAtOnce = 256 << 10
 )
 
-// Serve lets others open queue pairs here; nil: no longer. Those that are open
-// stay, with the region that they were opened on. The region is the agent's
-// from then on, and may be served again as long as no other was.
+// Serve allows other hosts to open queue pairs here; nil: no longer. Open ones stay, with
+// the region on which they were opened. The agent then owns the region, which may be
+// served again as long as no other region has been.
 func (a *Agent) Serve(r *Region) error {
 	if r != nil && !r.registered {
 		key, err := a.nic.Memory().Register(0, r.Data, hostnic.RemoteRead|hostnic.RemoteWrite|hostnic.RemoteAtomic)
@@ -84,10 +85,10 @@ func (a *Agent) Serve(r *Region) error {
 	return nil
 }
 
-// Serving reports whether others may open queue pairs.
+// Serving reports whether other hosts may open queue pairs.
 func (a *Agent) Serving() bool { return a.serving != nil }
 
-// Sessions appends the sessions, with those that ended in the last seconds.
+// Sessions appends the sessions, including those that ended in the last seconds.
 func (a *Agent) Sessions(out []Session) []Session {
 	for _, s := range a.sessions {
 		out = append(out, s.Session)
@@ -125,7 +126,7 @@ func (a *Agent) requestArrived(now frame.Time, d *hostnic.Datagram, m *message) 
 // send sends a datagram of the connection manager.
 func (a *Agent) send(now frame.Time, to netip.Addr, m *message) {
 	m.encode(&a.out)
-	// The active end sends again what is not answered.
+	// If there is no answer the active end sends again.
 	_ = a.nic.SendDatagram(now, to, Port, a.out[:])
 }
 
@@ -204,8 +205,8 @@ func (a *Agent) openSession(now frame.Time, d *hostnic.Datagram, m *message) (*s
 	return s, 0
 }
 
-// mayOpen reports whether a peer may open another session: it has at most as many
-// as are left to all others.
+// mayOpen reports whether a peer may open another session: it may have at most as many as
+// are left to all others.
 func (a *Agent) mayOpen(peer netip.Addr) bool {
 	open, its := 0, 0
 	for _, s := range a.sessions {
@@ -219,7 +220,7 @@ func (a *Agent) mayOpen(peer netip.Addr) bool {
 	return its < a.cfg.Sessions-open
 }
 
-// forgetClosed makes room for a session by the closed one that would be forgotten
+// forgetClosed makes room for a session by removing the closed one that would be removed
 // next, if there is one.
 func (a *Agent) forgetClosed() bool {
 	oldest := -1
@@ -235,8 +236,8 @@ func (a *Agent) forgetClosed() bool {
 	return true
 }
 
-// Place implements hostnic.Placer: it compares what arrives with the pattern, with which each
-// message begins anew.
+// Place implements hostnic.Placer: it compares arriving payload with the pattern, which
+// starts again with each message.
 func (s *session) Place(_ uint32, packet uint64, payload []byte) {
 	s.Bytes += uint64(len(payload))
 	if !s.agent.matches(payload, packet%s.packets*s.payload) {
@@ -313,7 +314,7 @@ func (a *Agent) endSession(now frame.Time, s *session) {
 // release closes the queue pair of a transfer or a session.
 func (a *Agent) release(now frame.Time, qpn uint32) {
 	a.slots[qpn&(maxQPs-1)] = slot{} // what is flushed is no session's
-	// It is open: nobody else closes it.
+	// It is open, and nothing else closes it.
 	_ = a.nic.CloseQP(now, qpn)
 }
 

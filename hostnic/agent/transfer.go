@@ -13,28 +13,28 @@ import (
 	"gswitch/transport"
 )
 
-// Transfer is messages from here to another host, and what became of them. It
-// belongs to the agent from Start until State is Ended.
+// Transfer is a sequence of messages to another host, and its results. It belongs to the
+// agent from Start until State is Ended.
 type Transfer struct {
 	To       netip.Addr
 	Service  Service
 	Verb     hostnic.Verb      // of Memory: Write or Read
 	Size     uint64            // bytes of a message
 	Count    int               // messages
-	Depth    int               // of them under way at once
-	Interval frame.Time        // between the posting of two messages, at least
+	Depth    int               // messages in progress at once
+	Interval frame.Time        // least time between the posting of two messages
 	Data     []byte            // Size bytes: what is sent, or where Read puts what it got
 	CC       string            // of both directions, as cc registers it
 	Options  map[string]string // of CC, that New was made with
 	New      func(*cc.Env) cc.Algorithm
-	Limit    float64 // bit/s at which to send at most, 0 none
+	Limit    float64 // largest rate at which to send in bit/s, 0 none
 	Class    uint8
 	INT      inband.Mode
 	Trace    bool            // keep the path of each message
 	Recovery *transport.Kind // nil: go-back-N
-	Cap      uint32          // packets in flight at most, 0 none
+	Cap      uint32          // most packets in flight, 0 none
 
-	Number  uint64 // of the transfers that the agent began, from 1
+	Number  uint64 // number of the transfer within the agent, from 1
 	State   State
 	Err     error
 	Local   uint32 // queue pairs
@@ -44,13 +44,13 @@ type Transfer struct {
 	Opened  frame.Time // when Accept arrived
 	Over    frame.Time // when it ended
 	Posted  int
-	Samples []Sample      // of the messages that are done, in order
+	Samples []Sample      // of completed messages, in order
 	Paths   []inband.Path // with Trace: of the acknowledgement that ended each message
 	Watch   Watch
-	// What the other end received: of Messages and Probe; of Write, compared in
-	// its memory.
+	// What the other end received: for Messages and Probe; for Write, compared in its
+	// memory.
 	Received Received
-	// Sent is what the queue pair counted.
+	// Sent are the counters of the queue pair.
 	Sent hostnic.QPStats
 	Rtx  uint64 // frames sent again
 
@@ -65,10 +65,10 @@ type Transfer struct {
 // Sample is one message.
 type Sample struct {
 	Start, End frame.Time
-	RTT        frame.Time // the last one that an acknowledgement gave until then
+	RTT        frame.Time // the last one that an acknowledgement had given by then
 }
 
-// Received is what the other end of a transfer says it received.
+// Received is what the other end of a transfer reports as received.
 type Received struct {
 	Bytes, Messages, Corrupt uint64
 }
@@ -94,8 +94,8 @@ const (
 	memoryRetries = 100 // timeouts in a row that end an RDMA connection
 )
 
-// Start begins a transfer. It returns an error, and does not begin, if its
-// parameters cannot be meant.
+// Start starts a transfer. It returns an error, and does not start, if the parameters are
+// invalid.
 func (a *Agent) Start(now frame.Time, t *Transfer) error {
 	switch {
 	case a.closing:
@@ -119,7 +119,7 @@ func (a *Agent) Start(now frame.Time, t *Transfer) error {
 	return nil
 }
 
-// Abort ends a transfer before its time: what is under way is abandoned.
+// Abort ends a transfer early: work in progress is abandoned.
 func (a *Agent) Abort(now frame.Time, t *Transfer) {
 	if t.State != Ended && slices.Contains(a.transfers, t) {
 		t.abort, t.due = true, now
