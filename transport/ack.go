@@ -9,19 +9,19 @@ type Ack struct {
 	Sack uint64 // with NAK in IRN and TCP: the packet that arrived out of order
 }
 
-// AckResult is what an acknowledgement brought.
+// AckResult is the effect of an acknowledgement.
 type AckResult struct {
 	NewPackets      uint32     // cumulatively acknowledged by it
 	NewBytes        uint32     // payload of these
 	RTT             frame.Time // since the packet that caused it was sent; 0: no sample, never of a packet sent twice
 	RTTBytes        uint32     // payload of that packet
-	EnteredRecovery bool       // it reported a loss, and no recovery was under way
+	EnteredRecovery bool       // it reported a loss, and no recovery was in progress
 }
 
-// Ack takes an acknowledgement. One of packets that were never sent changes
-// nothing and is counted.
+// Ack processes an acknowledgement. One of packets that were never sent changes nothing
+// and is counted.
 //
-// What it returns is good until the next call.
+// The result is valid until the next call.
 func (s *Sender) Ack(now frame.Time, a Ack) *AckResult {
 	r := &s.result // of its own it would be allocated: the rules are called by pointer
 	*r = AckResult{}
@@ -39,7 +39,7 @@ func (s *Sender) Ack(now frame.Time, a Ack) *AckResult {
 	if a.NAK {
 		switch {
 		case a.Cum < s.cum && !sack, sack && a.Sack <= s.cum, s.cum == s.next:
-			s.stats.StaleNaks++ // overtaken by what is known already
+			s.stats.StaleNaks++ // it says nothing new
 		case sack:
 			s.sack(now, a.Sack, r)
 		default:
@@ -81,7 +81,7 @@ func (s *Sender) advance(now frame.Time, c uint64, r *AckResult) {
 	s.cum = c
 	s.resend = max(s.resend, c)
 	s.timer.progress(now, c < s.next)
-	if s.inRec || s.dups != 0 { // without an episode or duplicates there is nothing to follow
+	if s.inRec || s.dups != 0 { // without an episode or duplicates there is nothing to do
 		s.kind.step(s, now, r)
 	}
 }
@@ -89,7 +89,7 @@ func (s *Sender) advance(now frame.Time, c uint64, r *AckResult) {
 // has reports whether seq is SACKed.
 func (s *Sender) has(seq uint64) bool { return s.hi > s.cum && seq <= s.hi && s.sacked.has(seq) }
 
-// sack notes that seq arrived although packets below are missing.
+// sack records that seq arrived although lower packets are missing.
 func (s *Sender) sack(now frame.Time, seq uint64, r *AckResult) {
 	if s.sacked.has(seq) {
 		s.stats.StaleNaks++
@@ -110,7 +110,7 @@ func (s *Sender) sack(now frame.Time, seq uint64, r *AckResult) {
 		s.edge = max(s.edge, e)
 	}
 	if s.edge <= s.cum || s.resend < s.next {
-		return // too few to distinguish a loss from reordering; or all is being sent again
+		return // too few to distinguish a loss from reordering; or everything is being sent again
 	}
 	if !s.inRec {
 		s.enter(now, r)
@@ -119,7 +119,7 @@ func (s *Sender) sack(now frame.Time, seq uint64, r *AckResult) {
 	s.loseHoles(now, old, s.edge)
 }
 
-// enter begins an episode of recovery.
+// enter starts an episode of recovery.
 func (s *Sender) enter(now frame.Time, r *AckResult) {
 	s.stats.Recoveries++
 	r.EnteredRecovery = true
@@ -145,8 +145,8 @@ func (s *Sender) goBack(now frame.Time) {
 	s.resend = s.cum
 }
 
-// loseHoles notes that the packets of [from, to) that are not SACKed are
-// lost. Only TCP's flight and a delayed retransmission want to know.
+// loseHoles records that the packets of [from, to) that are not SACKed are lost. Only
+// TCP's flight and delayed retransmissions depend on it.
 func (s *Sender) loseHoles(now frame.Time, from, to uint64) {
 	if !s.kind.pipe && s.cfg.RetransmitDelay == 0 {
 		return
@@ -171,7 +171,7 @@ func (s *Sender) lose(now frame.Time, seq uint64) {
 	}
 }
 
-// leave takes a packet out of the bytes in flight.
+// leave removes a packet from the bytes in flight.
 func (s *Sender) leave(p *record) {
 	if p.flags&inFlight != 0 {
 		p.flags &^= inFlight

@@ -6,13 +6,13 @@ import (
 	"gswitch/frame"
 )
 
-// MaxFlight is how many packets may be unacknowledged, whatever the recovery: what
-// bounds the memory of a queue pair whose Cap is 0, and far enough below 2^23
-// that 24 bits of a sequence number are never ambiguous.
+// MaxFlight is the largest number of unacknowledged packets, whatever the recovery: it
+// bounds the memory of a queue pair whose Cap is 0, and is far enough below 2^23 that 24
+// bits of a sequence number are never ambiguous.
 const MaxFlight = 1 << 20
 
-// Config says how a direction of a queue pair recovers. It is shared: a
-// Sender and a Receiver keep the pointer and never write.
+// Config configures the recovery of one direction of a queue pair. It is shared: a Sender
+// and a Receiver keep the pointer and never write.
 type Config struct {
 	Recovery *Kind // nil: GoBackN
 
@@ -21,10 +21,10 @@ type Config struct {
 	// wire. 0: no cap but MaxFlight. Both ends must agree.
 	Cap uint32
 
-	// RTOHigh is the retransmission timeout; 0 switches the timer off, as
-	// is done with PFC, whose pauses outlast it. RTOLow is used instead while
-	// at most N packets are in flight (IRN and its ablations; 0: RTOHigh
-	// always). With TCP, NewReno or DynamicRTO, RTOHigh is the initial timeout and RTOLow the least.
+	// RTOHigh is the retransmission timeout; 0 disables the timer, as is done with PFC,
+	// whose pauses last longer. RTOLow is used instead while at most N packets are in
+	// flight (IRN and its ablations; 0: always RTOHigh). With TCP, NewReno or DynamicRTO,
+	// RTOHigh is the initial timeout and RTOLow the minimum.
 	RTOLow, RTOHigh frame.Time
 	N               uint32
 
@@ -38,31 +38,31 @@ type Config struct {
 	// authors' code: see the option rules.
 	TextRules bool
 
-	// DynamicRTO takes the timeout from the round trips that are seen
-	// (RFC 6298), with exponential back-off. TCP and NewReno always do.
+	// DynamicRTO derives the timeout from measured round trips (RFC 6298), with
+	// exponential back-off. TCP and NewReno always do.
 	DynamicRTO bool
 
-	// NackThreshold is how many packets above a gap must have arrived before
-	// it counts as a loss; 0 and 1: the first one counts. TCP, NewReno: 0 means 3.
-	// Raise it where the network reorders.
+	// NackThreshold is the number of packets above a gap that must have arrived before it
+	// counts as a loss; 0 and 1: the first one counts. For TCP and NewReno 0 means 3.
+	// Raise it if the network reorders.
 	NackThreshold uint8
 
-	// NoFastRetransmit makes NewReno ignore duplicate acknowledgements: only a
-	// timeout reports a loss (DeTail, section 4.3.4: where each packet goes its
-	// own way, packets out of order mean nothing).
+	// NoFastRetransmit makes NewReno ignore duplicate acknowledgements: only a timeout
+	// reports a loss (DeTail, section 4.3.4: if each packet may take its own path,
+	// packets out of order mean nothing).
 	NoFastRetransmit bool
 
 	// PartialAck retransmits at each cumulative step within a recovery that a
 	// timeout began, so that the loss of a whole tail costs one timeout.
 	PartialAck bool
 
-	// RetransmitDelay holds each retransmission back for this long after the
-	// loss was noticed, as if it had to be fetched from the host's memory.
+	// RetransmitDelay delays each retransmission after the loss was detected, as if it
+	// had to be fetched from the host's memory.
 	RetransmitDelay frame.Time
 
-	// Receiver that keeps nothing out of order: it answers the first packet out of
-	// order with a NAK, and again for the same gap after NakInterval (0:
-	// never again), or each one with NakEvery.
+	// For receivers that keep nothing out of order: they answer the first packet out of
+	// order with a NAK, and again for the same gap after NakInterval (0: never again), or
+	// every such packet with NakEvery.
 	NakInterval frame.Time
 	NakEvery    bool
 
@@ -115,5 +115,5 @@ func (c *Config) threshold() int {
 	return max(1, c.Kind().dupThresh)
 }
 
-// dynamic reports whether the timeout follows the round trips.
+// dynamic reports whether the timeout depends on round trips.
 func (c *Config) dynamic() bool { return c.DynamicRTO || c.Kind().dynamic }

@@ -10,16 +10,15 @@ import (
 	"gswitch/options"
 )
 
-// Kind is a scheme of loss recovery: what listings print, what distinguishes it from
-// the others, and its rules. There is one Kind for each scheme, made by
-// register; a Config points to it.
+// Kind is a scheme of loss recovery: its description for listings, its properties, and
+// its rules. There is one Kind for each scheme, made by register; a Config points to it.
 type Kind struct {
 	Name  string // as configurations write it
 	Title string // one line
 	Paper string // where it is published
 	Cite  string // the same in three words
 	Note  string // what else its user must know
-	// Code names it in connection requests between hosts. It never changes.
+	// Code identifies it in connection requests between hosts. It never changes.
 	Code   uint8
 	Params []options.Param
 
@@ -28,29 +27,29 @@ type Kind struct {
 
 	Capped bool // Config.Cap is the bandwidth-delay product of the path (IRN's BDP-FC)
 
-	lowRTO    bool // the timer begins with Config.RTOLow
-	dynamic   bool // the timeout always follows the round trips
+	lowRTO    bool // the timer starts with Config.RTOLow
+	dynamic   bool // the timeout always depends on round trips
 	pipe      bool // SACKed and lost packets leave the flight (RFC 6675)
 	windowed  bool // retransmissions respect the window, but for the first of an episode
 	dupThresh int  // packets that must have arrived above a lost one, where Config has none; 0 = 1
 
-	// set puts the options where the sender and the receiver look for them.
+	// set stores the options where the sender and the receiver read them.
 	set func(c *Config, v *options.Values)
-	// nak takes a gap of a NAK that names no packet; advanced: it also
-	// moved the cumulative acknowledgement.
+	// nak processes a NAK that names no packet; advanced: it has also moved the
+	// cumulative acknowledgement.
 	nak func(s *Sender, now frame.Time, advanced bool, r *AckResult)
-	// step follows the cumulative acknowledgement to s.cum, in an episode of recovery
-	// or after duplicates.
+	// step is called after the cumulative acknowledgement has moved to s.cum, in an
+	// episode of recovery or after duplicates.
 	step func(s *Sender, now frame.Time, r *AckResult)
-	// resent, if not nil, follows a selective retransmission.
+	// resent, if not nil, is called after a selective retransmission.
 	resent func(s *Sender)
-	// expired begins the recovery that a timeout asks for.
+	// expired starts the recovery after a timeout.
 	expired func(s *Sender, now frame.Time)
 }
 
 func (k *Kind) String() string { return k.Name }
 
-// MarshalJSON writes the description, without what is for the program alone.
+// MarshalJSON writes the description, without the fields that are for the program only.
 func (k *Kind) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Name   string          `json:"name"`
@@ -64,8 +63,8 @@ func (k *Kind) MarshalJSON() ([]byte, error) {
 
 var kinds []*Kind
 
-// register adds a scheme. It panics if the description is wrong, which is a
-// mistake of the program and shows at its start.
+// register adds a scheme. It panics if the description is wrong, which is a defect of the
+// program and shows at start-up.
 func register(k Kind) *Kind {
 	for i := range k.Params {
 		if err := k.Params[i].Check(); err != nil {
@@ -92,7 +91,7 @@ func Names() []string {
 	return names
 }
 
-// Lookup returns the scheme of a name.
+// Lookup returns the scheme with a name.
 func Lookup(name string) (*Kind, error) {
 	for _, k := range kinds {
 		if k.Name == name {
@@ -102,8 +101,7 @@ func Lookup(name string) (*Kind, error) {
 	return nil, fmt.Errorf("loss recovery %q is not known; known are %s", name, strings.Join(Names(), ", "))
 }
 
-// ByCode returns the scheme that a connection request names, nil if there is
-// none.
+// ByCode returns the scheme with the code of a connection request, nil if there is none.
 func ByCode(code uint8) *Kind {
 	for _, k := range kinds {
 		if k.Code == code {
@@ -113,10 +111,9 @@ func ByCode(code uint8) *Kind {
 	return nil
 }
 
-// Configure returns the configuration of a scheme with the given options, by
-// name and in the notation of options.Param; those that are left out have
-// their defaults. What all schemes share is left zero. The error names the
-// option.
+// Configure returns the configuration of a scheme with the given options, by name and in
+// the notation of options.Param; omitted ones have their defaults. Settings that all
+// schemes share are left zero. The error names the option.
 func (k *Kind) Configure(given map[string]string) (Config, error) {
 	c := Config{Recovery: k}
 	v, err := options.Parse(k.Params, given)

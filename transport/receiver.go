@@ -15,7 +15,7 @@ const (
 	LastCQE                   // ends a message that consumes a receive work request
 )
 
-// ReplyKind is what the receiver answers.
+// ReplyKind is the receiver's answer.
 type ReplyKind uint8
 
 const (
@@ -24,13 +24,13 @@ const (
 	NakReply
 )
 
-// Verdict is what becomes of a packet.
+// Verdict is the outcome for a packet.
 type Verdict struct {
-	Deliver     bool // new: its payload is to be placed
+	Deliver     bool // new: its payload must be placed
 	Duplicate   bool // it was delivered before
 	Reply       ReplyKind
 	Cum         uint64 // the next packet expected
-	Sack        uint64 // with NakReply: this packet, where NAKs name it
+	Sack        uint64 // with NakReply: this packet, if NAKs name it
 	MSN         uint32 // messages complete in order, 24 bits
 	InOrder     uint32 // packets that became in-order by this one
 	Completions uint32 // receive work requests that became complete, in order
@@ -49,7 +49,7 @@ type Receiver struct {
 	// 10 (high) Last, 11 LastCQE.
 	low, high bitmap
 
-	naked   bool       // a NAK of the present gap was sent
+	naked   bool       // a NAK for the present gap was sent
 	nakAt   frame.Time // when
 	unacked uint32     // in-order packets since the last ACK
 	replied uint64     // Cum of the last reply to the ordinary loop
@@ -62,7 +62,7 @@ type Receiver struct {
 type ReceiverStats struct {
 	Delivered  uint64
 	Duplicates uint64
-	OutOfOrder uint64 // ahead of a gap: delivered, or discarded where nothing is kept
+	OutOfOrder uint64 // after a gap: delivered, or discarded if nothing is kept
 	Beyond     uint64 // further ahead than the cap allows: no correct sender does that
 	Naks       uint64
 }
@@ -79,7 +79,7 @@ func (r *Receiver) Init(cfg *Config) {
 	*r = Receiver{cfg: cfg, kind: kind, low: low, high: high}
 }
 
-// Data judges the packet seq.
+// Data processes packet seq.
 func (r *Receiver) Data(now frame.Time, seq uint64, kind PacketKind) Verdict {
 	switch {
 	case seq == r.next:
@@ -96,10 +96,9 @@ func (r *Receiver) Data(now frame.Time, seq uint64, kind PacketKind) Verdict {
 	return r.discard(now)
 }
 
-// DataLow judges a packet of RC3's second loop. It is placed and delivered as
-// any other, but always answered at once, and its reply does not move the
-// cumulative acknowledgement that the ordinary loop's congestion control is
-// clocked by.
+// DataLow processes a packet of RC3's second loop. It is placed and delivered like any
+// other, but always answered at once, and its reply does not move the cumulative
+// acknowledgement that clocks the ordinary loop's congestion control.
 func (r *Receiver) DataLow(now frame.Time, seq uint64, kind PacketKind) Verdict {
 	replied, unacked := r.replied, r.unacked
 	v := r.Data(now, seq, kind)
@@ -123,7 +122,7 @@ func (r *Receiver) DataLow(now frame.Time, seq uint64, kind PacketKind) Verdict 
 // arrived: what the reply to it reports.
 func (r *Receiver) Run(seq uint64) (first, end uint64) { return r.runFrom, max(r.runTo, seq+1) }
 
-// expected takes the packet at next, and whatever was kept right behind it.
+// expected accepts the packet at next, and whatever was kept directly after it.
 func (r *Receiver) expected(kind PacketKind) (v Verdict) {
 	r.stats.Delivered++
 	v.Deliver, v.InOrder = true, 1
@@ -166,7 +165,7 @@ func (r *Receiver) drain(v *Verdict) {
 	}
 }
 
-// keep takes a packet ahead of a gap, where it is placed at once.
+// keep accepts a packet after a gap. It is placed at once.
 func (r *Receiver) keep(seq uint64, kind PacketKind) Verdict {
 	v := Verdict{Reply: NakReply, Cum: r.next, Sack: r.next, MSN: r.msn}
 	if r.kind.SACKs {
@@ -203,8 +202,8 @@ func (r *Receiver) grow(seq uint64) {
 	r.high = r.high.grow(n, r.next, r.end)
 }
 
-// discard refuses a packet ahead of a gap. A NAK for
-// each would make the sender start anew for each.
+// discard rejects a packet after a gap. A NAK for each would make the sender go back for
+// each.
 func (r *Receiver) discard(now frame.Time) Verdict {
 	r.stats.OutOfOrder++
 	v := Verdict{Cum: r.next, Sack: r.next, MSN: r.msn}
@@ -217,8 +216,8 @@ func (r *Receiver) discard(now frame.Time) Verdict {
 	return v
 }
 
-// Answer turns the verdict on a packet that asked for an acknowledgement into
-// one that sends it, though coalescing would put it off.
+// Answer turns the verdict on a packet that asked for an acknowledgement into one that
+// sends it, even if coalescing would defer it.
 func (r *Receiver) Answer(v Verdict) Verdict { return r.ack(v) }
 
 func (r *Receiver) ack(v Verdict) Verdict {

@@ -7,25 +7,24 @@ import (
 	"gswitch/frame"
 )
 
-// Recursive adds RC3's second loop to a sender (Mittal et al., "Recursively
-// Cautious Congestion Control", NSDI 2014; dissertation UCB/EECS-2018-103,
-// chapter 2). While the ordinary loop sends from the head of what is posted, as
-// its congestion control lets it, the second one sends each packet once, from
-// the tail backwards, in levels that give way to everything else. What arrived
-// by it, the ordinary loop skips. It needs a receiver that keeps what is out of
-// order.
+// Recursive adds RC3's second loop to a sender (Mittal et al., "Recursively Cautious
+// Congestion Control", NSDI 2014; dissertation UCB/EECS-2018-103, chapter 2). While the
+// ordinary loop sends from the head of what is posted, as its congestion control allows,
+// the second one sends each packet once, from the tail backwards, in levels of lower
+// priority than everything else. The ordinary loop skips packets that arrived this way.
+// The receiver must keep packets that are out of order.
 type Recursive struct {
-	// Levels bounds each level, from the best one on: a packet with fewer than
+	// Levels bounds each level, starting with the best: a packet with fewer than
 	// Levels[k] packets of its message behind it has level k+1. At most 15.
 	Levels []uint64
-	// Stop ends the loop with the last level; otherwise what is farther from the
-	// tail has the last one, too.
+	// Stop ends the loop after the last level; otherwise packets farther from the tail
+	// have the last level, too.
 	Stop bool
-	// Cross says when it ends besides at the head of the message.
+	// Cross says when it ends other than at the head of the message.
 	Cross Crossing
-	// Burst is how many packets leave from the first to the last of them before
-	// the loop goes on with those ahead of them, as with segmentation offload
-	// (section 2.6); all have the level of the worst. 0 and 1: each on its own.
+	// Burst is how many packets leave in ascending order before the loop continues with
+	// those ahead of them, as with segmentation offload (section 2.6); all have the
+	// lowest level among them. 0 and 1: single packets.
 	Burst uint32
 }
 
@@ -35,7 +34,7 @@ type Crossing uint8
 const (
 	Meet  Crossing = iota // where it meets the ordinary loop: the NIC asks for packets one by one
 	Push                  // not before the head: as if all were queued at once, as in Linux and the authors' simulator
-	Flush                 // as Push, but what is acknowledged meanwhile is taken out of the queue
+	Flush                 // as Push, but what is acknowledged in the meantime is removed from the queue
 )
 
 // Levels of the paper's variants.
@@ -51,7 +50,7 @@ var (
 	OneLevel = []uint64{1 << 62}
 )
 
-// maxLevels is what four bits of a header distinguish, without 0.
+// maxLevels is the number of levels that four bits of a header distinguish, without 0.
 const maxLevels = 15
 
 func (r *Recursive) validate(k *Kind) error {
@@ -68,7 +67,8 @@ func (r *Recursive) validate(k *Kind) error {
 	return nil
 }
 
-// level returns the level of a packet with so many packets behind it, from 1.
+// level returns the level, from 1, of a packet with the given number of packets behind
+// it.
 func (r *Recursive) level(behind uint64) uint8 {
 	for k, bound := range r.Levels {
 		if behind < bound {
@@ -107,11 +107,11 @@ type chunk struct {
 	level             uint8 // of the burst
 }
 
-// SecondStats counts what the second loop did.
+// SecondStats are the counters of the second loop.
 type SecondStats struct {
 	Sent      [maxLevels + 1]uint64 // packets of each level
 	Arrived   uint64                // packets that replies to it reported
-	Skipped   uint64                // packets that the ordinary loop did not send therefore
+	Skipped   uint64                // packets that the ordinary loop therefore did not send
 	Bumps     uint64                // acknowledgements of what the ordinary loop had not sent
 	BadRanges uint64                // replies that make no sense
 }
@@ -171,9 +171,9 @@ func (s *Sender) SentLow(seq uint64, level uint8) {
 	l.stats.Sent[level&maxLevels]++
 }
 
-// AckLow takes the reply to a packet of the second loop: packets [first, end)
-// have arrived. It moves neither window nor timer, and reports no loss. Only
-// if nothing is missing any more it acknowledges all.
+// AckLow processes the reply to a packet of the second loop: packets [first, end) have
+// arrived. It moves neither window nor timer, and reports no loss. Only if nothing is
+// missing any more does it acknowledge everything.
 func (s *Sender) AckLow(now frame.Time, first, end uint64) AckResult {
 	r := &s.result
 	*r = AckResult{}
@@ -195,7 +195,7 @@ func (s *Sender) AckLow(now frame.Time, first, end uint64) AckResult {
 	return *r
 }
 
-// reached returns the first packet of which nothing says that it arrived.
+// reached returns the first packet that is not known to have arrived.
 func (s *Sender) reached() uint64 {
 	l := s.second
 	for q := s.cum; ; {
@@ -206,8 +206,8 @@ func (s *Sender) reached() uint64 {
 	}
 }
 
-// WasSent reports whether an acknowledgement of all below cum is of what was
-// sent, by either loop.
+// WasSent reports whether everything that a cumulative acknowledgement cum covers has
+// been sent, by either loop.
 func (s *Sender) WasSent(cum uint64) bool { return cum <= s.next || s.covered(cum) }
 
 // covered reports whether an acknowledgement beyond what the ordinary loop has
@@ -217,8 +217,8 @@ func (s *Sender) covered(cum uint64) bool {
 	return l != nil && cum <= l.end && l.sent.zero(max(s.next, s.cum), cum) == cum
 }
 
-// unsent returns the next packet that was never sent by the ordinary loop and
-// which no reply to the second one has reported; posted if there is none.
+// unsent returns the next packet that the ordinary loop has never sent and that no reply
+// to the second one has reported; posted if there is none.
 func (s *Sender) unsent(posted uint64) uint64 {
 	if s.second == nil {
 		return s.next

@@ -2,15 +2,15 @@ package transport
 
 import "gswitch/frame"
 
-// Sender is the source of one direction of a queue pair. The zero value is
-// made ready by Init, which also recycles a used one.
+// Sender is the source of one direction of a queue pair. The zero value is made ready by
+// Init, which also recycles a used one.
 //
-// In flight is what was sent and is not cumulatively acknowledged. In IRN
-// that includes packets which the receiver is known to have: a cap that let
-// them go would overrun the receiver's bitmap. Going back takes the packets
-// behind the point of return out of the flight until they are sent again, and
-// in TCP SACKed and lost packets leave it (the "pipe" of RFC 6675). What NewReno
-// inflates its window by is taken from the flight instead.
+// In flight is what was sent and is not cumulatively acknowledged. In IRN that includes
+// packets which the receiver is known to have: a cap that did not count them would
+// overrun the receiver's bitmap. Going back removes the packets after the point of return
+// from the flight until they are sent again, and in TCP SACKed and lost packets leave it
+// (the "pipe" of RFC 6675). Where NewReno would inflate its window, the flight is reduced
+// instead.
 type Sender struct {
 	cfg  *Config
 	kind *Kind
@@ -36,8 +36,8 @@ type Sender struct {
 	flight  uint64   // payload bytes in flight
 
 	timer timer
-	wake  frame.Time // a retransmission that was held back is ready then
-	hold  frame.Time // nothing is offered before
+	wake  frame.Time // time at which a delayed retransmission is ready
+	hold  frame.Time // nothing is offered before this time
 
 	stats  SenderStats
 	result AckResult // of the acknowledgement under way
@@ -48,7 +48,7 @@ type SenderStats struct {
 	Sent            uint64 // packets, retransmissions included
 	Retransmissions uint64
 	Recoveries      uint64 // episodes that a NAK began
-	Timeouts        uint64 // that did something
+	Timeouts        uint64 // that had an effect
 	StaleNaks       uint64 // NAKs that said nothing new and were ignored
 	BadAcks         uint64 // acknowledgements of what was never sent, ignored
 }
@@ -92,9 +92,9 @@ func (s *Sender) Init(cfg *Config) {
 	s.timer.init(cfg)
 }
 
-// Peek returns the packet that may be sent now: a retransmission first, else
-// the next new one, if it is below posted and the cap has room. The caller
-// judges congestion control by itself and calls Sent if the packet leaves.
+// Peek returns the packet that may be sent now: a retransmission first, then the next new
+// one, if it is below posted and the cap has room. The caller applies congestion control
+// itself and calls Sent if the packet leaves.
 func (s *Sender) Peek(now frame.Time, posted uint64) (seq uint64, rtx, ok bool) {
 	if now < s.hold {
 		s.wake = min(s.wake, s.hold)
@@ -145,7 +145,7 @@ func (s *Sender) ripe(now frame.Time, seq uint64) bool {
 	return true
 }
 
-// Sent says that the packet which Peek offered leaves now with this payload.
+// Sent says that the packet of Peek leaves now with this payload.
 func (s *Sender) Sent(now frame.Time, seq uint64, payload uint32, rtx bool) {
 	s.stats.Sent++
 	if !rtx {
@@ -185,9 +185,9 @@ func (s *Sender) resent(now frame.Time, seq uint64) {
 	}
 }
 
-// AddsToFlight reports whether sending what Peek offered raises the bytes in
-// flight, and so must respect a congestion window. A selective retransmission
-// does not in IRN, and the first of a TCP recovery is free (RFC 6675 5 (4.3)).
+// AddsToFlight reports whether sending the packet of Peek increases the bytes in flight,
+// so that it must respect a congestion window. A selective retransmission does not in
+// IRN, and the first of a TCP recovery is free (RFC 6675 5 (4.3)).
 func (s *Sender) AddsToFlight(rtx bool) bool {
 	switch {
 	case !rtx || s.resend < s.next:
@@ -239,8 +239,8 @@ func (s *Sender) Retransmissions() uint64 { return s.stats.Retransmissions }
 // Stats returns the counters.
 func (s *Sender) Stats() SenderStats { return s.stats }
 
-// Rewind goes back to Cum, whatever the recovery, as a NAK demands that is not about a
-// gap: the receiver was not ready. Nothing is offered before until.
+// Rewind goes back to Cum, whatever the recovery, after a NAK that is not about a gap:
+// the receiver was not ready. Nothing is offered before until.
 func (s *Sender) Rewind(now, until frame.Time) {
 	if s.cum == s.next {
 		return
