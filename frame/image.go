@@ -59,8 +59,8 @@ type Imager struct {
 	// front: the rest is zero when it is restored.
 	Bytes func(frame []byte) int
 
-	// Elsewhere calls f with the chunks that somebody else has, neither the node nor
-	// the pool: links below it, drivers, other nodes. Nobody has one if it is nil.
+	// Elsewhere calls f with the chunks that are held by neither the node nor the pool,
+	// but by links below it, drivers or other nodes. nil: there are none.
 	Elsewhere func(f func(chunk Ref))
 }
 

@@ -50,7 +50,7 @@ const (
 // It is two cache lines: the first is touched by every stage on the way in,
 // the second by queueing and on the way out.
 type Meta struct {
-	// Geometry. Owned by whoever holds the frame.
+	// Geometry. Owned by the holder of the frame.
 	Head uint16 // offset of the first byte in the chunk
 	Len  uint16 // materialised bytes in this chunk
 	Wire uint32 // bytes of the whole frame as on a link, without preamble, FCS and gap; >= materialised bytes

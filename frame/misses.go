@@ -1,9 +1,8 @@
 package frame
 
-// What a node does depends on which of its allocations fail, and that on what
-// all others hold: rings, captures, other workers. So failures are counted,
-// whoever records a node learns which ones they were, and whoever replays it
-// makes the same ones fail.
+// What a node does depends on which of its allocations fail, and that depends on what
+// others hold: rings, captures, other workers. Failures are therefore counted, so that a
+// recorder learns which ones they were, and a replay makes the same ones fail.
 
 // Misses is a run of allocations that failed, one directly after the other.
 type Misses struct {

@@ -1,8 +1,8 @@
 package frame
 
-// A host checks payload: checksums over it, and whether it is what was sent. Records
-// hold no payload. So checks that fail are counted, whoever records a node learns
-// which ones they were, and whoever replays it has their outcomes in place of checks.
+// A host checks payload: checksums over it, and whether it is what was sent. Records hold
+// no payload. Failed checks are therefore counted, so that a recorder learns which ones
+// they were, and a replay uses these outcomes instead of checking.
 
 // Verdicts are the outcomes of a node's checks of payload.
 type Verdicts struct {

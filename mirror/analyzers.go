@@ -22,8 +22,8 @@ var shareKey = [16]byte{0x5d, 0x1c, 0x93, 0xa7, 0x2e, 0x68, 0xf4, 0x0b, 0xc9, 0x
 // that the copies of a packet from all hops go to one (section 4.2 of the paper).
 type Analyzers struct{ names []uint64 }
 
-// NewAnalyzers returns those with these addresses. Whoever knows the same ones divides
-// alike, in whichever order they are named.
+// NewAnalyzers returns the analyzers with these addresses. With the same addresses, in
+// any order, the division of copies is the same.
 func NewAnalyzers(addresses []netip.Addr) (*Analyzers, error) {
 	if n := len(addresses); n == 0 || n > MaxAnalyzers {
 		return nil, fmt.Errorf("%d analyzers: from 1 to %d can share copies", n, MaxAnalyzers)

@@ -47,8 +47,8 @@ const (
 // imageRatio is to how many bytes one of an image in a file makes at most, beyond maxSegment.
 const imageRatio = 64
 
-// mostImage is how many bytes an image may have that so many are in the file: a small file that
-// somebody made up asks for little memory.
+// mostImage returns how many bytes an image may have that takes packed bytes in the file:
+// a small crafted file must not cause a large allocation.
 func mostImage(packed int) int { return min(maxImage, maxSegment+imageRatio*packed) }
 
 // padImage appends to an image that begins at from in b, and has raw bytes, what makes it so long that

@@ -54,7 +54,7 @@ type Env struct {
 type RankBy uint8
 
 const (
-	RankKept       RankBy = iota // what whoever queues the frame left in Meta.Rank
+	RankKept       RankBy = iota // the value that was put into Meta.Rank when the frame was queued
 	RankDSCP                     // the highest code point first, as of class selectors (RFC 2474)
 	RankDSCPRising               // the lowest code point first, for hosts that number levels from 0
 	RankClass                    // the highest traffic class first

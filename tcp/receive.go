@@ -175,8 +175,8 @@ const (
 	challengeTime  = 5 * frame.Second
 )
 
-// challenge acknowledges a segment that somebody else may have made up, so that a peer
-// that has lost the connection resets it.
+// challenge acknowledges a segment that may be forged, so that a peer that has lost the
+// connection resets it.
 func (c *Conn) challenge(now frame.Time) {
 	if now-c.challengesFrom >= challengeTime {
 		c.challenges, c.challengesFrom = 0, now

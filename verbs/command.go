@@ -346,7 +346,7 @@ const (
 	longestCC  = 255 // letters
 )
 
-// unwatched is the queue pair of a connection whose completions nobody polls.
+// unwatched returns the queue pair of a connection whose completions are not polled.
 func unwatched(conn *agent.Conn) *QueuePair {
 	q := newQueuePair(conn)
 	q.cq = &CompletionQueue{ring: make([]Completion, 1)}

@@ -97,9 +97,9 @@ var statuses = [...]Status{hostnic.StatusOK: Success, hostnic.StatusFlushed: WRF
 type CompletionQueue struct {
 	h    *Host
 	ring []Completion
-	bell chan struct{} // holds a token where somebody waits and there is something
+	bell chan struct{} // holds a token if a goroutine waits and there is something
 
-	waiting atomic.Int32 // who waits, or is about to
+	waiting atomic.Int32 // number of goroutines that wait, or are about to
 	tail    atomic.Uint64
 	_       [56]byte // the worker writes tail, programs write head
 	head    atomic.Uint64

@@ -10,7 +10,7 @@ import (
 
 // ListenConfig describes a listener.
 type ListenConfig struct {
-	// Offer is sent to whoever connects, as its QueuePair.Remote; nil: nothing.
+	// Offer is sent to peers that connect, as their QueuePair.Remote; nil: nothing.
 	Offer   *Memory
 	Backlog int      // connections that are open and not accepted, at most; 0 = 16
 	QP      QPConfig // of the queue pairs. A CQ must have room for all of them

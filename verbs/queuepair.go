@@ -159,7 +159,7 @@ func (h *Host) Dial(ctx context.Context, to netip.Addr, cfg QPConfig) (*QueuePai
 }
 
 // closing is the error of a connection that ended for this reason:
-// a host that is being closed is a closed one, whoever was faster.
+// a host that is being closed counts as closed, whichever end was faster.
 func closing(why error) error {
 	if why == nil || errors.Is(why, agent.ErrClosing) {
 		return ErrClosed

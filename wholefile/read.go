@@ -26,7 +26,7 @@ func All(name string, r io.Reader, most int64) ([]byte, error) {
 	return b, err
 }
 
-// ReadPlain is Read of a file that a document names, and not whoever runs the program.
+// ReadPlain is Read of a file that a document names, rather than the user of the program.
 func ReadPlain(name string, most int64) ([]byte, error) {
 	f, err := OpenPlain(name)
 	if err != nil {

@@ -293,8 +293,8 @@ func all(ctx context.Context, jobs []func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-// supervise ends with an error when the server cannot keep streams any more, which
-// happens when the disk is full: whoever started this process starts it again.
+// supervise returns an error when the server can no longer store streams, for instance
+// because the disk is full: a supervisor such as systemd then restarts the process.
 func supervise(ctx context.Context, s *natsserver.Server) error {
 	select {
 	case <-ctx.Done():

@@ -24,7 +24,7 @@ func isCapture(path string) bool {
 	return strings.HasSuffix(path, ".pcapng") || strings.HasSuffix(path, ".pcap")
 }
 
-// analyse reports the connections of TCP in a capture, whoever's TCP it was.
+// analyse reports the TCP connections in a capture of any TCP implementation.
 func (f *diagnoseFlags) analyse(out io.Writer, path string) error {
 	file, err := os.Open(path)
 	if err != nil {

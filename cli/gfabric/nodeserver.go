@@ -13,8 +13,8 @@ import (
 	"gswitch/fabric/lab"
 )
 
-// nodeServer steps a node for whoever asks, one run after the other, each in a
-// process of its own.
+// nodeServer steps a node for the processes that connect to it, one run after the other,
+// each in a process of its own.
 type nodeServer struct {
 	name       string
 	socket     string

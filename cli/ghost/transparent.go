@@ -70,8 +70,8 @@ travel in paced channels, all else passes untouched (docs/TRANSPARENT.md).`
 	return run
 }
 
-// isTransparent reports whether a document is one of bumps. One that cannot be
-// read is not: whoever decodes it says why.
+// isTransparent reports whether a document is one of the transparent mode. One that
+// cannot be read is not: decoding it will report why.
 func isTransparent(file string) bool {
 	if file == "" {
 		return false

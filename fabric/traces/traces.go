@@ -42,8 +42,8 @@ type Pause struct {
 	Resumed uint8  // that are not any more
 }
 
-// New returns a book of a network, nil if nothing is known of it: then nobody can
-// say who is missing at the end of a trace.
+// New returns a book of a network. With a nil plan nothing is known about the network,
+// and the missing node at the end of a trace cannot be named.
 func New(plan *fabric.Plan) *Book {
 	b := &Book{net: newNetwork(plan)}
 	b.traces = mirror.NewTraces(b.net, mostOpen)

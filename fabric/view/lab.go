@@ -93,7 +93,7 @@ func (s *LabSource) Close() {
 func (s *LabSource) Layout() *Layout                             { return s.layout }
 func (s *LabSource) Sample(ctx context.Context) (*Sample, error) { return s.cast.wait(ctx) }
 
-// run takes a sample at a time, as long as somebody asks.
+// run takes one sample at a time, as long as there are requests.
 func (s *LabSource) run(ctx context.Context) {
 	defer close(s.done)
 	for {

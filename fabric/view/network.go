@@ -101,8 +101,8 @@ type before struct {
 	stopped [8]frame.Time
 }
 
-// Network returns a source that samples n inside its engine. It is to be
-// called before the engine runs. While nobody waits for a sample the engine is slowed by one load in each period.
+// Network returns a source that samples n inside its engine. It must be called before the
+// engine runs. Without requests for samples it costs the engine one load per period.
 func Network(n *vnet.Network, o NetworkOptions) *NetworkSource {
 	s := &NetworkSource{n: n, o: o, layout: NewLayout(n.Topology), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}), acked: map[uint64]uint64{}}
 	s.layout.Title, s.layout.On = o.Title, o.On
@@ -180,7 +180,7 @@ func (s *NetworkSource) newRaw(p *part) *raw {
 	return r
 }
 
-// tick samples a part if somebody waits for it. It is called by the engine.
+// tick samples a part if a sample was requested. The engine calls it.
 func (s *NetworkSource) tick(now frame.Time, p *part) {
 	if !s.cast.wanted.Load() {
 		return

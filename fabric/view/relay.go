@@ -33,8 +33,8 @@ func NewRelay(l *Layout) *Relay {
 	return r
 }
 
-// Show makes the relay show s from now on. The last sample of the one before
-// is shown if somebody looked at it when it ended.
+// Show makes the relay show s from now on. The last sample of the previous source is
+// shown if it had a viewer when it ended.
 func (r *Relay) Show(s Source) {
 	select {
 	case r.attach <- s:
@@ -52,7 +52,7 @@ func (r *Relay) Close() {
 func (r *Relay) Layout() *Layout                             { return r.layout.Load() }
 func (r *Relay) Sample(ctx context.Context) (*Sample, error) { return r.cast.wait(ctx) }
 
-// run asks the source for a sample when somebody wants one.
+// run asks the source for a sample when one is requested.
 func (r *Relay) run(ctx context.Context) {
 	defer close(r.closed)
 	defer r.cast.end(nil, nil)

@@ -135,8 +135,8 @@ type Flow struct {
 	Inside  map[string]float64 `json:"inside,omitempty"`
 }
 
-// Source is a fabric that can be looked at. Its methods may be called from any
-// goroutine. As long as nobody waits for a sample, none is taken.
+// Source is a fabric that can be viewed. Its methods may be called from any goroutine.
+// While there is no request for a sample, none is taken.
 type Source interface {
 	// Layout returns the layout in force; it changes with the run.
 	Layout() *Layout

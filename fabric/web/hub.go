@@ -9,9 +9,8 @@ import (
 	"gswitch/fabric/view"
 )
 
-// hub takes samples from a source while somebody looks, encodes each once,
-// and hands it to all viewers. Who has not taken the one before gets the newer
-// one in its place.
+// hub takes samples from a source while there are viewers, encodes each once, and passes
+// it to all of them. A viewer that has not taken a sample gets the next one in its place.
 type hub struct {
 	src   view.Source
 	stop  context.CancelFunc

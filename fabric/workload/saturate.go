@@ -78,9 +78,9 @@ func (s *Saturate) stop(conn int32) frame.Time {
 	return s.cfg.Stop + frame.Time(int(conn)/s.cfg.Conns)*s.cfg.Leave
 }
 
-// Until returns from when on the sender of a flow posts nothing: before, each
-// message that is done is followed by one that is the same, which somebody who
-// is nearer to the sender may post in place of Done.
+// Until returns the time from which the sender of a flow posts nothing. Before it, each
+// message that is done is followed by an identical one, which a process closer to the
+// sender may post in place of Done.
 func (s *Saturate) Until(f *Flow) frame.Time { return s.stop(f.Conn) }
 
 // Done implements Source.

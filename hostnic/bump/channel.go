@@ -115,7 +115,7 @@ func (b *Bump) addChannel(now frame.Time, c *channel, t transport.Config) int {
 // which it is not known whether it arrived must not arrive twice.
 func (b *Bump) dropChannel(now frame.Time, id int) {
 	c := &b.channels[id]
-	_ = b.nic.CloseQP(now, c.qpn) // it is open: nobody else closes it
+	_ = b.nic.CloseQP(now, c.qpn) // it is open, and nothing else closes it
 	b.byKey.remove(&c.key)
 	b.byQP[c.qpn&uint32(len(b.byQP)-1)] = 0
 	b.peers[c.peer].channels--

@@ -11,8 +11,8 @@ import (
 type Configure struct {
 	Bump   *Bump
 	Config *Config
-	// Document is what Config was made from, for whoever decodes the command: it must
-	// make the same Config of it.
+	// Document is the text that Config was made from. Decoding returns only the document:
+	// decoding that must give the same Config.
 	Document []byte
 	Refused  error // when it is done
 }

@@ -110,8 +110,8 @@ func (e *Endpoint) advance(now frame.Time) frame.Time {
 	return e.Due()
 }
 
-// iss is an initial sequence number that nobody else can guess (RFC 6528): of the flow,
-// and of a clock of 4 us.
+// iss returns an initial sequence number that others cannot predict (RFC 6528), from the
+// flow and a clock with a period of 4 us.
 func (e *Endpoint) iss(now frame.Time, f tcp.Flow) uint32 {
 	be := binary.BigEndian
 	return uint32(now/(4*frame.Microsecond)) + uint32(e.secret.Of(uint64(be.Uint32(f.Src[:]))<<32|uint64(be.Uint32(f.Dst[:])), uint64(f.SrcPort)<<16|uint64(f.DstPort)))

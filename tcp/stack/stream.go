@@ -19,8 +19,8 @@ import (
 type Streams struct {
 	TCP  tcp.Config // of each
 	Most int        // that are open at once
-	// ISS returns the initial sequence number of a connection, which nobody should guess
-	// (RFC 6528).
+	// ISS returns the initial sequence number of a connection, which must not be
+	// predictable (RFC 6528).
 	ISS func(now frame.Time, f tcp.Flow) uint32
 }
 
