@@ -16,7 +16,7 @@ const (
 	TailDrop                  // the same, and nothing behind it arrived that could have shown it
 	ACKDrop                   // the timer ran out although data arrived: acknowledgements were lost
 	FastRecovery              // acknowledgements reported a loss
-	LateRecovery              // they did so long after the third
+	LateRecovery              // they did so long after the third, which reordering that was seen had made too few
 	DelayedACK                // an acknowledgement was held back while data waited for it
 	ZeroWindow                // the receiver's window held the sender back
 	InSlowStart               // nothing went wrong; it ended within slow start
@@ -253,7 +253,8 @@ func (d *doctor) receive(s *Step, e *patient) {
 		return
 	}
 	f := Finding{FastRecovery, e.firstDup, s.At - e.firstDup, fmt.Sprintf("after %d duplicate acknowledgements", e.dups)}
-	if e.dups > 3 || e.dups >= 3 && s.At-e.thirdDup > 2*s.Conn.RTT() {
+	late := e.dups > 3 || e.dups >= 3 && s.At-e.thirdDup > 2*s.Conn.RTT()
+	if late && s.Conn.Reordering() > s.Conn.Config().DupThresh { // else not for reordering: a duplicate may report no further segment
 		f.Cause = LateRecovery
 		f.Why += fmt.Sprintf(", of which %d would do (reordering that was seen raised it to %d)", s.Conn.Config().DupThresh, s.Conn.Reordering())
 	}

@@ -135,7 +135,7 @@ var keys = []Key{
 	{"diagnosed_tail_drop_total", OfRun | OfGroup, false, "", "Messages in which it ran out since nothing behind what was lost arrived."},
 	{"diagnosed_ack_drop_total", OfRun | OfGroup, false, "", "Messages in which it ran out since acknowledgements were lost."},
 	{"diagnosed_fast_retransmit_total", OfRun | OfGroup, false, "", "Messages in which duplicate acknowledgements reported a loss."},
-	{"diagnosed_late_retransmit_total", OfRun | OfGroup, false, "", "Messages in which they did so long after the third."},
+	{"diagnosed_late_retransmit_total", OfRun | OfGroup, false, "", "Messages in which they did so long after the third, which reordering that was seen had made too few."},
 	{"diagnosed_delayed_ack_total", OfRun | OfGroup, false, "", "Messages in which an acknowledgement was held back for 20 ms while data waited for it."},
 	{"diagnosed_zero_window_total", OfRun | OfGroup, false, "", "Messages that the receiver's window held back for more than half of their time."},
 	{"diagnosed_slow_start_total", OfRun | OfGroup, false, "", "Slow messages in which nothing else was found and that ended within slow start (gfabric diagnose --slow)."},
