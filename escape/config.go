@@ -21,7 +21,7 @@ type Config struct {
 	// nobody. A flow whose tokens come to nothing waits ever longer for each
 	// further one, up to 32 times.
 	Reclaim frame.Time
-	// Printed is algorithm 3 as it is printed, line by line. A round makes one
+	// Printed is algorithm 3 as it is printed, but for line 31. A round makes one
 	// token for each flow, as soon as a pause is requested (lines 6 to 14); as
 	// many flows are known, and tokens of one may be out, as there are places
 	// (section 4.3.1); a token that finds no place is dropped before a frame is

@@ -20,7 +20,7 @@ type Section struct {
 	PerFlow int            `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
 	Period  units.Duration `yaml:"period" default:"20us" doc:"Time from one round of tokens to the next: about twice the delay of a link, the loops of the workers included."`
 	Reclaim units.Duration `yaml:"reclaim" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network. 5ms if left out, or where that is longer twice the time that all places of the slowest of the ports take to leave."`
-	Printed bool           `yaml:"printed" doc:"true: the algorithm exactly as printed: one token a round for each of as many flows as there are places, no requests for tokens, no waits. Flows may get out of order, and circles of flows that no switch with an open port knows stay closed."`
+	Printed bool           `yaml:"printed" doc:"true: the algorithm as printed, but for its line 31 (docs/algorithms/escape.md): one token a round for each of as many flows as there are places, no requests for tokens, no waits. Flows may get out of order, and circles of flows that no switch with an open port knows stay closed."`
 
 	leaves units.Duration // how long all places of the slowest of the ports take to leave
 }
@@ -33,7 +33,7 @@ type Virtual struct {
 	PerFlow int            `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
 	Period  units.Duration `yaml:"period" default:"2us" doc:"Time from one round of tokens to the next: about twice the delay of a link."`
 	Reclaim units.Duration `yaml:"reclaim" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network. 100us if left out, or where that is longer twice the time that all places of the slowest link between switches take to leave."`
-	Printed bool           `yaml:"printed" doc:"true: the algorithm exactly as printed: one token a round for each of as many flows as there are places, no requests for tokens, no waits. Flows may get out of order, and circles of flows that no switch with an open port knows stay closed."`
+	Printed bool           `yaml:"printed" doc:"true: the algorithm as printed, but for its line 31 (docs/algorithms/escape.md): one token a round for each of as many flows as there are places, no requests for tokens, no waits. Flows may get out of order, and circles of flows that no switch with an open port knows stay closed."`
 
 	leaves units.Duration
 }
