@@ -318,7 +318,7 @@ func (e *Engine) Stats() Stats {
 		w.Do(func(now frame.Time) {
 			ws = w.stats
 			ws.Running, ws.Last = w.last-w.stats.Running, w.last
-			ws.FreeChunks = w.pool.Available()
+			ws.FreeChunks, ws.NoChunk = w.pool.Available(), w.pool.Failed()
 			ws.Nodes, ws.Ports = len(w.nodes), len(w.ports)
 			for i, p := range e.ports {
 				if p.worker == w {

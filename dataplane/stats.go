@@ -55,6 +55,7 @@ type WorkerStats struct {
 	Kicks      uint64 // transmit system calls for the worker's ports
 	KickFrames uint64 // descriptors that the kernel took in them; divided by Kicks: batch size
 	FreeChunks int    // in the worker's own pool
+	NoChunk    uint64 // allocations of its nodes, ports and captures that found no chunk
 	Nodes      int
 	Ports      int
 }

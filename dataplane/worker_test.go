@@ -17,6 +17,24 @@ import (
 	"gswitch/histogram"
 )
 
+// Stats say how many chunks a worker asked for that were not there.
+func TestMissingChunks(t *testing.T) {
+	e := mustEngine(t, Config{})
+	w := e.Worker(0)
+	w.Do(func(frame.Time) {
+		pool := w.pool
+		pool.FailAt([]frame.Misses{{First: pool.Asked() + 2, N: 2}})
+		for range 4 {
+			if r := pool.Alloc(); r != frame.Nil {
+				pool.FreeChunk(r)
+			}
+		}
+	})
+	if missing := e.Stats().Workers[0].NoChunk; missing != 2 {
+		t.Errorf("%d chunks were not there, it was 2", missing)
+	}
+}
+
 // Do runs on the worker in every poll mode, before the start, while it sleeps
 // and from many goroutines at once; after the end it says so.
 func TestDo(t *testing.T) {

@@ -388,5 +388,20 @@ func (n *NIC) Arena() *frame.Arena { return n.arena }
 // Pool returns the pool from which the NIC allocates chunks.
 func (n *NIC) Pool() *frame.Pool { return n.pool }
 
-// Drop counts a frame of a feature with a reason and frees it.
+// Alloc takes memory for a frame that a feature makes, or returns frame.Nil, which is
+// counted. The frame is empty.
+func (n *NIC) Alloc() frame.Ref {
+	r := n.pool.Alloc()
+	if r == frame.Nil {
+		n.Unmade(1)
+		return r
+	}
+	n.arena.Reset(r)
+	return r
+}
+
+// Unmade counts frames that a feature did not make for want of memory.
+func (n *NIC) Unmade(frames uint64) { n.count.Drops[frame.ArenaExhausted] += frames }
+
+// Drop counts a frame of a feature under a reason and frees it.
 func (n *NIC) Drop(r frame.Ref, why frame.Reason) { n.drop(r, why) }

@@ -199,12 +199,11 @@ func (n *NIC) queueLocal(now frame.Time, r frame.Ref) {
 // in a class, padded to the minimum of a real link. It reports whether there was memory
 // for it.
 func (n *NIC) Inject(now frame.Time, b []byte, class uint8) bool {
-	r := n.pool.Alloc()
+	r := n.Alloc()
 	if r == frame.Nil {
-		n.count.Drops[frame.ArenaExhausted]++
 		return false
 	}
-	m := n.arena.Reset(r)
+	m := n.arena.Meta(r)
 	m.Len = uint16(max(len(b), wire.MinFrame))
 	to := n.arena.Bytes(r)
 	clear(to[copy(to, b):])

@@ -183,7 +183,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"build_info", "port_info", "queue_bytes", "queue_delay_seconds", "queue_ecn_marked_packets_total", "queue_persistent_watermark_bytes",
-		"pg_bytes", "pg_headroom_size_bytes", "buffer_pool_bytes", "buffer_size_bytes", "worker_busy_seconds_total", "worker_vector_packets", "worker_lateness_seconds",
+		"pg_bytes", "pg_headroom_size_bytes", "buffer_pool_bytes", "buffer_size_bytes", "worker_busy_seconds_total", "worker_vector_packets", "worker_lateness_seconds", "worker_missing_chunks_total",
 		"class_receive_packets_total", "gc_cycles_total", "memory_free_chunks", "config_last_reload_timestamp_seconds"} {
 		if !have["gswitch_"+name] {
 			t.Errorf("gswitch_%s is not exposed", name)

@@ -155,6 +155,48 @@ func TestPauseIsRequestedAnewAfterAFlap(t *testing.T) {
 	}
 }
 
+// A pause for which there is no memory is counted, tried again a little later, and sent as
+// soon as there is some.
+func TestPauseWithoutMemory(t *testing.T) {
+	r := newRig(t, losslessConfig(2))
+	for range 30 {
+		r.in(0, tagged(1, 0, 3, 1000))
+	}
+	r.out(0)
+	n := r.sw.Nodes[0]
+	r.setLink(0, false)
+	n.Advance(r.now)
+	before, missed := n.Counts().Made, func() uint64 { return r.counts(0).Drops[frame.ArenaExhausted] }
+	pool := r.pools[0]
+	pool.FailAt([]frame.Misses{{First: pool.Asked() + 1, N: 1 << 40}})
+	r.setLink(0, true)
+	n.Advance(r.now)
+	n.Advance(r.now)
+	if at := n.TimerWake(r.now); missed() != 1 || n.Counts().Made != before+1 || at <= r.now || at > r.now+flowControlRetry {
+		t.Errorf("%d are counted, %d were to be made, and the next attempt is in %v", missed(), n.Counts().Made-before, (at - r.now).Duration())
+	}
+	n.Advance(r.now + flowControlRetry - 1)
+	if missed() != 1 {
+		t.Errorf("%d attempts before their time", missed())
+	}
+	r.advance(flowControlRetry)
+	if b := r.out(0); len(b) != 0 || missed() != 2 {
+		t.Errorf("%d frames, %d attempts", len(b), missed())
+	}
+	pool.FailAt(nil)
+	r.advance(flowControlRetry)
+	if b := r.out(0); len(b) == 0 || wire.MACControl(b[0]).Opcode() != wire.OpPFC || wire.MACControl(b[0]).Quanta(3) == 0 || missed() != 2 {
+		t.Errorf("no pause, of %d frames, %d attempts", len(b), missed())
+	}
+	// With nothing to send nothing is missing.
+	pool.FailAt([]frame.Misses{{First: pool.Asked() + 1, N: 1 << 40}})
+	n.request(r.now, 0)
+	if missed() != 2 {
+		t.Errorf("%d attempts, without need", missed())
+	}
+	pool.FailAt(nil)
+}
+
 // A pause follows its class to another queue.
 func TestPauseFollowsItsClass(t *testing.T) {
 	r := newRig(t, losslessConfig(2))

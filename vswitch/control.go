@@ -238,7 +238,8 @@ func (n *Node) sendFlowControl(now frame.Time, port uint16) {
 	for n.linkUp.has(port) {
 		r := n.pool.Alloc()
 		if r == frame.Nil {
-			break // tried again by advanceFlowControl: a pause must not get lost
+			n.missFlowControl(now, port)
+			break
 		}
 		m := n.arena.Reset(r)
 		m.Len, m.Wire = wire.MinFrame, wire.MinFrame
@@ -256,11 +257,28 @@ func (n *Node) sendFlowControl(now frame.Time, port uint16) {
 	n.wakeFor(now, port)
 }
 
+// flowControlRetry is after how long a flow-control frame for which there was no chunk is
+// tried again: a pause must not get lost.
+const flowControlRetry = frame.Microsecond
+
+// missFlowControl counts that a port found no chunk, if it has something to send.
+func (n *Node) missFlowControl(now frame.Time, port uint16) {
+	if ps := &n.ports[port]; now >= ps.retry && ps.pfc.Wake(now) <= now {
+		n.count.Made++
+		n.countDrop(port, frame.ArenaExhausted)
+		ps.retry = now + flowControlRetry
+	}
+}
+
 // wakeFor arms the timer of flow control for what a port has to do next. One
 // without a link does nothing, though it may have a frame to send.
 func (n *Node) wakeFor(now frame.Time, port uint16) {
-	if n.linkUp.has(port) {
-		n.controlDue = min(n.controlDue, n.ports[port].pfc.Wake(now))
+	if ps := &n.ports[port]; n.linkUp.has(port) {
+		due := ps.pfc.Wake(now)
+		if due <= now && ps.retry > now {
+			due = ps.retry
+		}
+		n.controlDue = min(n.controlDue, due)
 	}
 }
 

@@ -143,6 +143,7 @@ type portState struct {
 	pfc       *pfc.Port
 	arc       arc
 	disabled  frame.Time // until when the port is err-disabled, 0: it is not
+	retry     frame.Time // from when on a flow-control frame that found no chunk is tried again
 	floods    floods     // copies of floods in its queues
 	dropping  uint8      // queues that the storm watchdog drains
 	collected uint8      // classes last collected from other workers

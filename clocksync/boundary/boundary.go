@@ -142,11 +142,11 @@ func (c *Clock) send(at int, f *wire.PTPFields) bool {
 	if at >= len(c.ports) {
 		return false
 	}
-	r := c.node.Pool().Alloc()
+	r := c.node.Alloc()
 	if r == frame.Nil {
 		return false
 	}
-	m := c.node.Arena().Reset(r)
+	m := c.node.Arena().Meta(r)
 	m.Len = wire.MaxPTP
 	k := f.Encode(c.node.Arena().Bytes(r))
 	m.Len, m.Wire, m.EtherType = uint16(k), uint32(k), wire.EtherTypePTP

@@ -220,3 +220,17 @@ func TestStampsAreSynchronised(t *testing.T) {
 		t.Error("synchronised without a clock")
 	}
 }
+
+// Messages for which there is no memory are counted, with the clock and with the switch.
+func TestWithoutMemory(t *testing.T) {
+	r := st.New(t, config())
+	n := r.Switch.Nodes[0]
+	pool := r.Pools[0]
+	pool.FailAt([]frame.Misses{{First: pool.Asked() + 1, N: 1 << 40}})
+	r.Advance(1)
+	self := n.SelfDrops()
+	if unsent := Of(n).Messages.Unsent; unsent == 0 || self[frame.ArenaExhausted] != unsent {
+		t.Errorf("%d messages were not sent, %d frames are missing", unsent, self[frame.ArenaExhausted])
+	}
+	pool.FailAt(nil)
+}

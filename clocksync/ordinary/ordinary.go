@@ -99,11 +99,11 @@ const maxWaiting = 8
 
 // send makes a frame of a message.
 func (c *Clock) send(_ int, f *wire.PTPFields) bool {
-	r := c.nic.Pool().Alloc()
+	r := c.nic.Alloc()
 	if r == frame.Nil {
 		return false
 	}
-	m := c.nic.Arena().Reset(r)
+	m := c.nic.Arena().Meta(r)
 	m.Len = wire.MaxPTP
 	k := f.Encode(c.nic.Arena().Bytes(r))
 	m.Len, m.Wire, m.EtherType, m.Class = uint16(k), uint32(k), wire.EtherTypePTP, 7

@@ -128,11 +128,11 @@ func (a *agent) tick(now frame.Time, at uint16, p *port) {
 
 // send sends a frame ahead of the port's queues, if there is memory and a link.
 func (a *agent) send(at uint16, b []byte) bool {
-	r := a.node.Pool().Alloc()
+	r := a.node.Alloc()
 	if r == frame.Nil {
 		return false
 	}
-	m := a.node.Arena().Reset(r)
+	m := a.node.Arena().Meta(r)
 	m.Len, m.Wire, m.EtherType = uint16(len(b)), uint32(len(b)), wire.EtherTypeLLDP
 	copy(a.node.Arena().Bytes(r), b)
 	return a.node.SendLinkLocal(at, r)

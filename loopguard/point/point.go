@@ -165,12 +165,12 @@ func (g *guard) send(now frame.Time, at uint16, p *port) {
 	if !g.node.LinkUp(at) {
 		return
 	}
-	r := g.node.Pool().Alloc()
+	r := g.node.Alloc()
 	if r == frame.Nil {
 		p.count.unsent++
 		return
 	}
-	m := g.node.Arena().Reset(r)
+	m := g.node.Arena().Meta(r)
 	m.Len, m.Wire, m.EtherType = wire.MinFrame, wire.MinFrame, loopguard.EtherType
 	g.key.Encode(g.node.Arena().Bytes(r), g.node.Config().MAC, loopguard.Probe{Port: at, Sent: now})
 	if g.node.SendLinkLocal(at, r) {

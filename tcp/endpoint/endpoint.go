@@ -39,6 +39,7 @@ type Endpoint struct {
 	*stack.Stack
 	nic    *hostnic.NIC
 	secret hostnic.Secret
+	unmade uint64 // segments that the NIC has counted as not made
 }
 
 // Of returns the endpoint of a host, nil if it has none.
@@ -92,6 +93,7 @@ func (e *Endpoint) receive(now frame.Time, v []frame.Ref) {
 	for _, r := range v {
 		e.Receive(now, r)
 	}
+	e.countUnmade()
 	e.nic.Arm(e.Due())
 }
 
@@ -99,8 +101,17 @@ func (e *Endpoint) ready() uint8 { return e.Stack.Ready() }
 
 func (e *Endpoint) next(now frame.Time, classes uint8) frame.Ref {
 	r := e.Next(now, classes)
+	e.countUnmade()
 	e.nic.Arm(e.Due())
 	return r
+}
+
+// countUnmade has the NIC count the segments that found no memory.
+func (e *Endpoint) countUnmade() {
+	if k := e.Unmade(); k != e.unmade {
+		e.nic.Unmade(k - e.unmade)
+		e.unmade = k
+	}
 }
 
 func (e *Endpoint) advance(now frame.Time) frame.Time {

@@ -449,11 +449,22 @@ func (s *Stack) Next(now frame.Time, classes uint8) frame.Ref {
 	return frame.Nil
 }
 
-// frame makes the frame of a segment.
-func (s *Stack) frame(e *end, seg *tcp.Segment) frame.Ref {
+// alloc takes memory for a segment, or returns frame.Nil, which is counted.
+func (s *Stack) alloc() frame.Ref {
 	r := s.pool.Alloc()
 	if r == frame.Nil {
 		s.count.NoChunk++
+	}
+	return r
+}
+
+// Unmade returns how many segments were not sent for want of memory.
+func (s *Stack) Unmade() uint64 { return s.count.NoChunk }
+
+// frame makes the frame of a segment.
+func (s *Stack) frame(e *end, seg *tcp.Segment) frame.Ref {
+	r := s.alloc()
+	if r == frame.Nil {
 		return r
 	}
 	m := s.arena.Reset(r)

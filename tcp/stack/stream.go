@@ -156,10 +156,10 @@ func (s *Stack) half() (n int) {
 
 // refuse answers a segment of no connection with a reset (RFC 9293 section 3.10.7.1).
 func (s *Stack) refuse(seg *tcp.Segment, f tcp.Flow, b []byte) {
-	r := frame.Nil
-	if len(s.streams.resets) < maxResets {
-		r = s.pool.Alloc()
+	if len(s.streams.resets) == maxResets {
+		return
 	}
+	r := s.alloc()
 	if r == frame.Nil {
 		return
 	}
