@@ -64,6 +64,21 @@ faults: [{kind: loss, link: "leaf1:spine1", share: 1, start: 1500us}]
 duration: 10ms
 `
 
+// probing is a run in which h1 sends probes, and else h3 alone sends anything.
+const probing = `version: 1
+name: probing
+topology: {generate: 'leaf-spine(2,2,2)', classes: {host: {rate: 1Gbps, delay: 1us}, fabric: {rate: 1Gbps, delay: 1us}}}
+switch:
+  watch:
+    enabled: true
+    sessions: [{name: everflow, to: 10.0.1.2, snap: 192, everflow: {sample: 0}}]
+    probes: {from: [10.0.0.0/30]}
+workload: [{group: one, kind: flows, flows: [{from: h3, to: h2, size: 5KB}]}]
+probes: [{name: there, from: h1, via: [spine1, leaf2], to: spine1, every: 20us, count: 20}]
+measure: {traces: [h4]}
+duration: 2ms
+`
+
 // numberOf is the sum of the numbers that a key has in a message.
 func numberOf(t *testing.T, said, key string) (sum float64) {
 	t.Helper()
@@ -446,6 +461,22 @@ func TestSwitchOfARunWithOtherRoutes(t *testing.T) {
 		t.Error("no flow was moved")
 	}
 	same(r.Record, "leaf1")
+}
+
+// A host that probes are injected at is replayed with them.
+func TestHostOfARunThatProbes(t *testing.T) {
+	r := resultOf(t, probing)
+	if r.Values["probe_there_sent_total"] != 20 {
+		t.Errorf("%v probes are sent", r.Values["probe_there_sent_total"])
+	}
+	said, err := replayOf(t, r.Record, "--node", "h1", "--set", "hosts.class=0")
+	if err != nil || !strings.Contains(said, "nothing would have been different") {
+		t.Errorf("%v: %s", err, said)
+	}
+	said, err = replayOf(t, r.Record, "--node", "h1", "--until", "sent > 0", "--minimise", "--json")
+	if of := kindsOf(leastOf(t, said, err)); of["command"] != 1 || !strings.Contains(said, `"frame of 98 bytes"`) {
+		t.Errorf("a probe is sent: %s", said)
+	}
 }
 
 // A host with connections of TCP is replayed by itself like others.

@@ -13,19 +13,22 @@ type CommandKind uint8
 
 // Kinds of commands.
 const (
-	CommandOpen  CommandKind = iota // open the host's end of a connection
-	CommandSend                     // send a message; at a receiver of TCP: expect one
-	CommandClose                    // close the host's end
+	CommandOpen   CommandKind = iota // its end of a connection
+	CommandSend                      // a message; to a receiver of TCP, that one is to come
+	CommandClose                     // its end
+	CommandInject                    // a frame that it sends as it is, of no connection
 )
 
-// Command is an instruction of the network to one of its hosts. Apart from frames and
-// time, commands are the only input that hosts receive for flows and connections.
+// Command is something that a network has one of its hosts do. It is all that hosts are
+// given besides frames and time.
 type Command struct {
 	Kind  CommandKind
 	Ends  Ends
 	Flow  Flow   // of CommandOpen, with the ports of the sender and the receiver filled in
 	Bytes uint64 // of CommandSend
 	ID    uint64
+	Frame []byte // of CommandInject
+	Class uint8
 }
 
 // OnCommand sets the function that is called for each command: after the host has carried
@@ -50,12 +53,31 @@ func (n *Network) commanded(now frame.Time, i uint32, of [2]bool, c Command) {
 	}
 }
 
-// Carry makes one host carry out a command that was recorded in another network with the
-// same configuration. The other ends of its connections are never opened: what they send
-// must arrive as frames. The commands of a connection must come in their order. If a
-// command depends on one that is missing, Carry returns an error and does nothing.
+// Inject has a host send a frame as it is, in a class, and reports whether there was memory
+// for it. A command that there was none for is not noted: nothing was sent.
+func (n *Network) Inject(now frame.Time, host int, b []byte, class uint8) bool {
+	if !n.Hosts[host].Inject(n.hostTime(now, host), b, class) {
+		return false
+	}
+	if n.flows.command != nil {
+		n.flows.command(now, host, &Command{Kind: CommandInject, Frame: b, Class: class})
+	}
+	n.Engine.Poke(n.engine[n.hostNode[host]])
+	return true
+}
+
+// Carry has one host do what a command of another network, made alike, had it do there.
+// The other ends of its connections are never opened: what they send must come as frames.
+// Commands of one connection come in their order; it is an error to leave one out that
+// another one needs, and then nothing is done.
 func (n *Network) Carry(now frame.Time, host int, c *Command) error {
 	i := int(c.Ends.Conn) - 1
+	if c.Kind == CommandInject && host >= 0 && host < len(n.Hosts) {
+		if len(c.Frame) > n.Hosts[host].Arena().Room() || c.Class > 7 || !n.Inject(now, host, c.Frame, c.Class) {
+			return fmt.Errorf("virtual network %s: a frame of %d bytes cannot be sent in class %d", n.Topology.Name, len(c.Frame), c.Class)
+		}
+		return nil
+	}
 	if host < 0 || host >= len(n.Hosts) || i < 0 || i >= maxConns {
 		return fmt.Errorf("virtual network %s: there is no connection %d at host %d of %d", n.Topology.Name, c.Ends.Conn, host, len(n.Hosts))
 	}

@@ -86,6 +86,15 @@ func TestCarry(t *testing.T) {
 			t.Errorf("host 0 carried out %+v", c)
 		}
 	}
+	was := len(of[0])
+	if !n.Inject(0, 0, make([]byte, 100), 1) || len(of[0]) != was+1 || x.Carry(0, 0, &of[0][was]) != nil {
+		t.Error("a frame is not sent again")
+	}
+	for _, c := range []Command{{Kind: CommandInject, Frame: make([]byte, 1<<16)}, {Kind: CommandInject, Class: 8}} {
+		if x.Carry(0, 0, &c) == nil {
+			t.Errorf("host 0 sent %d bytes in class %d", len(c.Frame), c.Class)
+		}
+	}
 	if x.Carry(0, 3, &of[0][0]) == nil || x.Carry(0, -1, &of[0][0]) == nil {
 		t.Error("a host that is not there carried something out")
 	}

@@ -66,15 +66,13 @@ func probe(n *vnet.Network, r *scenario.Run) (out probes, err error) {
 
 // send sends the next probe.
 func (s *probeSeries) send(now frame.Time, n *vnet.Network) {
-	nic := n.Hosts[s.host]
-	c := nic.Config()
+	c := n.Hosts[s.host].Config()
 	eth := wire.EthernetFields{Dst: c.Gateway, Src: c.MAC, EtherType: wire.EtherTypeIPv4}
 	s.buf = append(s.buf[:0], make([]byte, wire.EthernetLen)...)
 	eth.Encode(s.buf)
 	s.buf = s.is.Append(s.buf, uint32(s.sent))
-	if nic.Inject(now, s.buf, 0) {
+	if n.Inject(now, s.host, s.buf, 0) {
 		s.sent++
-		n.Engine.Poke(n.EngineNode(n.HostNode(s.host)))
 	}
 }
 
