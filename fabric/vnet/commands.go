@@ -19,8 +19,8 @@ const (
 	CommandInject                    // a frame that it sends as it is, of no connection
 )
 
-// Command is something that a network has one of its hosts do. It is all that hosts are
-// given besides frames and time.
+// Command is an instruction of the network to one of its hosts. Apart from frames and
+// time, commands are the only input of hosts.
 type Command struct {
 	Kind  CommandKind
 	Ends  Ends
@@ -66,10 +66,10 @@ func (n *Network) Inject(now frame.Time, host int, b []byte, class uint8) bool {
 	return true
 }
 
-// Carry has one host do what a command of another network, made alike, had it do there.
-// The other ends of its connections are never opened: what they send must come as frames.
-// Commands of one connection come in their order; it is an error to leave one out that
-// another one needs, and then nothing is done.
+// Carry makes one host carry out a command that was recorded in another network with the
+// same configuration. The other ends of its connections are never opened: what they send
+// must arrive as frames. The commands of a connection must come in their order. If a
+// command depends on one that is missing, Carry returns an error and does nothing.
 func (n *Network) Carry(now frame.Time, host int, c *Command) error {
 	i := int(c.Ends.Conn) - 1
 	if c.Kind == CommandInject && host >= 0 && host < len(n.Hosts) {
