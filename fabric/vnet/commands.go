@@ -13,10 +13,10 @@ type CommandKind uint8
 
 // Kinds of commands.
 const (
-	CommandOpen   CommandKind = iota // its end of a connection
-	CommandSend                      // a message; to a receiver of TCP, that one is to come
-	CommandClose                     // its end
-	CommandInject                    // a frame that it sends as it is, of no connection
+	CommandOpen   CommandKind = iota // open the host's end of a connection
+	CommandSend                      // send a message; at a receiver of TCP: expect one
+	CommandClose                     // close the host's end
+	CommandInject                    // send a frame of no connection as it is
 )
 
 // Command is an instruction of the network to one of its hosts. Apart from frames and
