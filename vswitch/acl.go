@@ -17,11 +17,11 @@ type aclProgram struct {
 	count    []uint32 // counter id of each table entry
 }
 
-// aclState is what a worker keeps for access lists.
+// aclState is the state of access lists on a worker.
 type aclState struct {
 	caches []*pipeline.FlowCache // by access list
 	meters []pipeline.Meter      // by meter id
-	police []Police              // what the meters were made for
+	police []Police              // parameters of the meters
 	keys   [vector]pipeline.Key
 	ids    [vector]uint32
 }
@@ -29,8 +29,8 @@ type aclState struct {
 // flowCacheSize is how many flows a worker caches for an access list.
 const flowCacheSize = 8192
 
-// compileACLs builds the tables. Counter ids follow the rule's name, or its
-// place where it has none, so that counts go on over a reload.
+// compileACLs builds the tables. Counter ids are tied to the rule's name or, without one,
+// to its position, so that counting continues over a reload.
 func (p *Program) compileACLs(cfg *Config, ids *idSet) error {
 	for _, a := range cfg.ACLs {
 		if a.Default.Has(pipeline.OpPolice) {
@@ -74,7 +74,7 @@ func (p *Program) compileACLs(cfg *Config, ids *idSet) error {
 	return nil
 }
 
-// checkAction finds what an action names and the switch does not have.
+// checkAction reports what an action refers to and the switch does not have.
 func checkAction(cfg *Config, a *pipeline.Action) error {
 	if a.Has(pipeline.OpMirror) && int(a.Session) >= len(cfg.Mirrors) {
 		return fmt.Errorf("there is no mirror session %d", a.Session)
@@ -92,8 +92,8 @@ func ruleName(r *ACLRule, i int) string {
 	return "#" + strconv.Itoa(i+1)
 }
 
-// adopt brings caches and meters in line with a program. A meter that did not
-// change keeps its tokens.
+// adopt brings caches and meters in line with a program. A meter that has not changed
+// keeps its tokens.
 func (s *aclState) adopt(now frame.Time, p *Program) {
 	for len(s.caches) < len(p.acls) {
 		s.caches = append(s.caches, pipeline.NewFlowCache(flowCacheSize))
@@ -137,7 +137,7 @@ func (n *Node) filter(now frame.Time, list uint16, v []frame.Ref) []frame.Ref {
 	return keep
 }
 
-// act does what an entry says and reports whether the frame goes on.
+// act applies an entry and reports whether the frame continues.
 func (n *Node) act(now frame.Time, act *pipeline.Action, r frame.Ref, m *frame.Meta) bool {
 	if act.Ops&pipeline.OpMirror != 0 {
 		n.mirror(act.Session, r)
@@ -165,9 +165,8 @@ func (n *Node) act(now frame.Time, act *pipeline.Action, r frame.Ref, m *frame.M
 	return true
 }
 
-// mirror copies a frame, as it arrived, to a mirror session. Copies go in the
-// lowest class, so that they never take lossless buffer, and are not mirrored
-// again.
+// mirror copies a frame, as it arrived, to a mirror session. Copies use the lowest class,
+// so that they never take lossless buffer, and are not mirrored again.
 func (n *Node) mirror(session uint16, r frame.Ref) {
 	m := n.arena.Meta(r)
 	if m.Flags&frame.IsClone != 0 {

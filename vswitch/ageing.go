@@ -2,7 +2,7 @@ package vswitch
 
 import "gswitch/frame"
 
-// The forwarding database is aged in steps: all of it is visited ten times in an ageing
+// The forwarding database is aged in steps: it is visited completely ten times per ageing
 // time.
 const (
 	defaultAgeing = 300 * frame.Second // IEEE 802.1Q 8.8.3

@@ -7,12 +7,12 @@ import (
 	"gswitch/pipeline"
 )
 
-// bridge forwards by MAC address: it learns the source, looks the destination
-// up and floods what it does not find. Frames for the switch's own address go
-// on to route, frames for the switch itself to the slow path.
+// bridge forwards by MAC address: it learns the source, looks up the destination and
+// floods if it does not find it. Frames for the switch's own address continue to route,
+// frames for the switch itself go to the slow path.
 func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref) {
 	prog := n.prog
-	// Frames of one flow come in trains: what the one before needed is kept.
+	// Frames of one flow come in bursts: keep what the previous one needed.
 	var lastSrc, lastDst uint64
 	var lastOut uint16
 	var lastKnown bool
@@ -74,20 +74,20 @@ func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref)
 	}
 }
 
-// way is where frames of a vector with the same addresses and VLAN go, once one
-// of them was gathered for a queue, or for the features that see it before: the
-// others have only to be gathered.
+// way is the forwarding decision for frames of a vector with the same addresses and VLAN,
+// once one of them has been gathered for a queue, or for the features that see it first.
+// The others only need to be gathered.
 type way struct {
 	dst, src uint64 // 0, 0: none
-	key      uint64 // of the train that the first one joined, if no feature sees it before
+	key      uint64 // of the train that the first one joined, if no feature sees it first
 	flooded  uint64 // 1: it was flooded, to one port
-	limit    uint32 // bytes of a frame that the port sends in any case
+	limit    uint32 // size up to which the port sends a frame in any case
 	out      uint16
 	class    uint8
 	queue    uint8
 }
 
-// wayOf returns the way that a frame went just now, if others may follow it.
+// wayOf returns the decision for a frame that was just forwarded, if others may use it.
 func (n *Node) wayOf(dst, src uint64, r frame.Ref) way {
 	t, g := &n.train, n.gatheredN
 	if !t.on || n.forwardsTo == 0 && (t.n == 0 || t.v[t.n-1] != r) || n.forwardsTo != 0 && (g == 0 || n.gathered[g-1] != r) {
@@ -101,8 +101,7 @@ func (n *Node) wayOf(dst, src uint64, r frame.Ref) way {
 	return way{dst: dst, src: src, key: t.key, limit: pp.maxFrame, out: m.OutPort, class: m.Class, queue: m.Queue}
 }
 
-// follow gathers a frame with those that went the same way, unless it differs in
-// something else.
+// follow gathers a frame with those of the same way, unless it differs in something else.
 func (n *Node) follow(w *way, r frame.Ref, m *frame.Meta) bool {
 	t := &n.train
 	if m.OutPort != frame.NoPort || m.Class != w.class || m.Wire > w.limit {
@@ -124,8 +123,8 @@ func (n *Node) follow(w *way, r frame.Ref, m *frame.Meta) bool {
 	return true
 }
 
-// learn notes that a station is behind a port (IEEE 802.1Q 8.7), and reports
-// whether that was not known.
+// learn records that a station is behind a port (IEEE 802.1Q 8.7), and reports whether
+// that is new.
 func (n *Node) learn(now frame.Time, key uint64, port uint16) (changed bool) {
 	switch result, _ := n.fdb.Learn(now, key, port); result {
 	case pipeline.LearnNew:
@@ -140,8 +139,8 @@ func (n *Node) learn(now frame.Time, key uint64, port uint16) (changed bool) {
 	return false
 }
 
-// flood sends a frame to all other ports of its VLAN: the first of them gets
-// the frame itself, the others copies. It reports whether there is but one.
+// flood sends a frame to all other ports of its VLAN: the first of them gets the frame
+// itself, the others get copies. It reports whether there is only one.
 func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m *frame.Meta) (one bool) {
 	if !n.stormAllows(now, in, pp, m) {
 		n.drop(r, frame.StormControl)
@@ -185,8 +184,8 @@ func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m 
 	return one
 }
 
-// stormAllows charges a frame that is about to be flooded to the storm-control
-// meter of its kind.
+// stormAllows charges a frame that is about to be flooded to the storm-control meter of
+// its kind, and reports whether it conforms.
 func (n *Node) stormAllows(now frame.Time, in uint16, pp *portProgram, m *frame.Meta) bool {
 	if pp.storm == (StormControl{}) {
 		return true

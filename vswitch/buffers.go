@@ -6,11 +6,10 @@ import (
 	"gswitch/pfc"
 )
 
-// CheckBuffer finds out whether the shared buffer can be divided as a
-// configuration says, for so many workers. The error is a *buffer.Error with
-// the value that is safe, or one that names the safe thresholds of input queues.
-// Where the size is left out it depends on the memory of frames: then sizes are
-// not judged, only headroom.
+// CheckBuffer checks whether the shared buffer can be divided as a configuration says,
+// for a number of workers. The error is a *buffer.Error with the safe value, or one that
+// names the safe thresholds of input queues. If the size is not set it depends on the
+// memory for frames; then only headroom is checked, not sizes.
 func (cfg *Config) CheckBuffer(workers int) error {
 	if err := cfg.checkInputs(); err != nil {
 		return err
@@ -22,12 +21,11 @@ func (cfg *Config) CheckBuffer(workers int) error {
 	return buffer.Check(b)
 }
 
-// maxBuffer is larger than what any division can ask for and that a buffer
-// takes.
+// maxBuffer exceeds what any division can require; a buffer accepts it as its size.
 const maxBuffer = 1 << 34
 
-// bufferConfig divides the shared buffer among the ports, for one of several
-// workers: each gets its share of the memory and judges its own frames.
+// bufferConfig divides the shared buffer among the ports, for one of several workers:
+// each has its share of the memory and judges its own frames.
 func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 	size := cfg.Buffer.Size
 	if size == 0 {
@@ -36,7 +34,7 @@ func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 	out := dividedBuffer(cfg, workers, size)
 	if cfg.Buffer.Chunks {
 		all, lossy := cfg.mayHold(workers, pool.Chunks())
-		if cfg.inputQueued() { // which have the rest: see InputMemory
+		if cfg.inputQueued() { // they have the rest: see InputMemory
 			all, lossy = all/ownPart, lossy/ownPart
 		}
 		out.Chunks = buffer.Chunks{Bytes: uint32(pool.Room()), All: all, Lossy: lossy}
@@ -44,9 +42,8 @@ func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 	return out
 }
 
-// mayHold returns how many frames one of several workers may have in its
-// queues, and how many of them lossy ones: the rest is the headroom of lossless
-// classes.
+// mayHold returns how many frames one of several workers may have in its queues, and how
+// many of them may be lossy: the rest is the headroom of lossless classes.
 func (cfg *Config) mayHold(workers, chunks int) (all, lossy int) {
 	if all = cfg.MaxFrames / workers; all == 0 {
 		all = chunks / 2 / max(cfg.Sharing, 1) / workers
@@ -57,12 +54,12 @@ func (cfg *Config) mayHold(workers, chunks int) (all, lossy int) {
 	return all, all
 }
 
-// ownPart of the memory for frames that wait is, in a switch with input queues, for
-// copies and what the switch itself sends, which wait in the shared buffer there.
+// ownPart is the divisor for the part of a switch with input queues that is left to the
+// shared buffer, of the memory for waiting frames: for copies and for frames that the
+// switch itself sends.
 const ownPart = 4
 
-// inputQueued reports whether frames wait in input queues in place of the shared
-// buffer.
+// inputQueued reports whether frames wait in input queues instead of the shared buffer.
 func (cfg *Config) inputQueued() bool {
 	for _, f := range features {
 		if f.InputQueued && cfg.uses(f) {
@@ -72,9 +69,9 @@ func (cfg *Config) inputQueued() bool {
 	return false
 }
 
-// InputMemory returns how many chunks of memory frames may take that wait in the input
-// queues of this worker and behind them, and how many bytes of a frame fit into one: 0
-// where chunks are not counted.
+// InputMemory returns how many bytes of a frame fit into a chunk, and how many chunks the
+// frames that wait in, and behind, this worker's input queues may take: bytes is 0 if
+// chunks are not counted.
 func (n *Node) InputMemory() (bytes uint32, chunks int) {
 	cfg := n.prog.Config
 	if !cfg.Buffer.Chunks {
@@ -83,8 +80,8 @@ func (n *Node) InputMemory() (bytes uint32, chunks int) {
 	return uint32(n.pool.Room()), cfg.InputChunks(len(n.handIn), n.arena.Chunks())
 }
 
-// InputChunks returns how many chunks those of one of several workers are, of a packet
-// memory of so many.
+// InputChunks returns the number of those chunks for one of several workers, in a packet
+// memory with the given number of chunks.
 func (cfg *Config) InputChunks(workers, chunks int) int {
 	all, _ := cfg.mayHold(workers, chunks)
 	return all - all/ownPart
@@ -110,7 +107,7 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 		}
 		for q := range b.Queues {
 			if out := cfg.pushOut(p); out.On() && out.Exempt>>q&1 == 0 {
-				b.Queues[q].Limit = buffer.Threshold{} // who has to go is decided when the frame is queued
+				b.Queues[q].Limit = buffer.Threshold{} // which frame has to go is decided when a frame is queued
 			}
 		}
 		for class := range b.Groups {
@@ -129,8 +126,8 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 	return out
 }
 
-// defaultBuffer is what a switch chip of 32 ports at 40 Gb/s shares among them
-// (12 MB in Broadcom's Trident II).
+// defaultBuffer is the shared buffer of a switch chip with 32 ports at 40 Gb/s (12 MB in
+// Broadcom's Trident II).
 const defaultBuffer = 12 << 20
 
 // Lossless reports whether a class is under flow control.
@@ -155,8 +152,8 @@ func losslessGroup(c *BufferConfig, p *PortConfig) buffer.Group {
 		Headroom: headroom, NoHeadroomCheck: c.AllowLoss}
 }
 
-// defaultLosslessAlpha lets a congested ingress port hold a ninth of the free
-// shared bytes before it asks for pause.
+// defaultLosslessAlpha lets a single congested ingress port hold a ninth of the shared
+// bytes before it requests a pause.
 const defaultLosslessAlpha = 1.0 / 8
 
 // Link is what headroom depends on.
@@ -164,7 +161,7 @@ func (p *PortConfig) Link(c *BufferConfig) buffer.Link {
 	return buffer.Link{Rate: p.rate(), Delay: p.CableDelay, MaxFrame: uint32(p.mtu()) + 14 + 4, Overhead: p.Scheduler.Overhead, Response: c.Response}
 }
 
-// rate is the speed of the link in bits/s, nominal where it is unlimited.
+// rate is the speed of the link in bit/s, or the nominal rate if it is unlimited.
 func (p *PortConfig) rate() uint64 {
 	switch {
 	case p.Scheduler.Rate != 0:

@@ -13,12 +13,13 @@ import (
 	"gswitch/pipeline"
 )
 
-// Change is what the control plane changes of a switch: SetRoute, DeleteRoute,
-// LearnRoutes, FlushFDB, TakeReports, PlanClock or Apply. Switch.Prepare makes a command of it.
+// Change is a change of a switch by the control plane: SetRoute, DeleteRoute,
+// LearnRoutes, FlushFDB, TakeReports, PlanClock or Apply. Switch.Prepare turns it into a
+// command.
 type Change interface {
 	// Encode appends the change to b. DecodeChange is its inverse.
 	Encode(b []byte) []byte
-	// prepare works out what the change comes to, and returns what puts it in
+	// prepare computes the result of the change, and returns a function that puts it in
 	// force.
 	prepare(sw *Switch) (func(frame.Time), error)
 }
@@ -31,28 +32,28 @@ type DeleteRoute struct{ Prefix netip.Prefix }
 
 // FlushFDB removes all learned addresses.
 type FlushFDB struct {
-	Removed int // how many there were, when it is done
+	Removed int // number removed, set when it is done
 }
 
 // Apply replaces the whole configuration. On error nothing changes. Counters,
 // learned addresses and queued frames stay.
 type Apply struct {
 	Config *Config
-	// Document is what Config was made from, for decoding the change: it
-	// must make the same Config of it.
+	// Document is the text that Config was made from. DecodeChange returns only the
+	// document: decoding it must give the same Config.
 	Document []byte
 }
 
-// TakeReports takes what systems have to report of what they counted, of a switch
-// that is recorded: when reports are taken decides what is counted into which, so
-// that it belongs into the record.
+// TakeReports takes the reports of what systems have counted, in a switch that is
+// recorded. The time at which reports are taken decides what is counted in which of them,
+// so it belongs into the record.
 type TakeReports struct {
-	// Taken is called for each report, with the worker, the system and the report's
-	// body, which is good until it returns. nil: they are not wanted.
+	// Taken is called for each report with the worker, the system and the report's body,
+	// which is valid until Taken returns. nil: discard the reports.
 	Taken func(worker int, system string, body []byte)
 }
 
-// prepared is a change that is worked out.
+// prepared is a change that has been prepared.
 type prepared struct {
 	Change
 	commit func(now frame.Time)
@@ -61,10 +62,10 @@ type prepared struct {
 // Do implements frame.Command.
 func (c *prepared) Do(now frame.Time) { c.commit(now) }
 
-// Prepare works out what a change comes to, which may take long, and makes a
-// command of it that puts it in force, between two steps of worker 0: the
-// other workers notice at their next Advance. What is wrong is found here, and then
-// nothing changes. A command is carried out before the next one is prepared.
+// Prepare prepares a change, which may take long, and returns a command that puts it in
+// force, between two steps of worker 0. The other workers notice at their next Advance.
+// Errors are found here, and then nothing changes. A command must be carried out before
+// the next change is prepared.
 func (sw *Switch) Prepare(c Change) (frame.Command, error) {
 	commit, err := c.prepare(sw)
 	if err != nil {
@@ -73,8 +74,8 @@ func (sw *Switch) Prepare(c Change) (frame.Command, error) {
 	return &prepared{c, commit}, nil
 }
 
-// Do prepares a change and carries it out at once, at the instant of the last step: for
-// the caller that steps the switch, too.
+// Do prepares a change and carries it out at once, at the time of the last step. It may
+// also be called by the code that steps the switch.
 func (sw *Switch) Do(c Change) error { return sw.DoAt(sw.Nodes[0].now, c) }
 
 // DoAt is Do at an instant.
@@ -118,7 +119,7 @@ func (c DeleteRoute) prepare(sw *Switch) (func(frame.Time), error) {
 	})
 }
 
-// update makes the next program by a change to a shallow copy of this one.
+// update makes the next program by applying a change to a shallow copy of this one.
 func (sw *Switch) update(change func(*Program) error) (func(frame.Time), error) {
 	next := *sw.program.Load()
 	sw.gen++
@@ -202,8 +203,7 @@ func (TakeReports) Encode(b []byte) []byte { return append(b, takeReportsKind) }
 // Encode implements Change.
 func (c Apply) Encode(b []byte) []byte { return append(append(b, applyKind), c.Document...) }
 
-// DecodeChange is the inverse of Change.Encode. Apply comes back without its
-// Config.
+// DecodeChange is the inverse of Change.Encode. It returns Apply without its Config.
 func DecodeChange(b []byte) (Change, error) {
 	if len(b) == 0 {
 		return nil, errors.New("a change of a switch without a kind")

@@ -10,26 +10,26 @@ import (
 	"gswitch/wire"
 )
 
-// Trust says what of an arriving frame sets its traffic class.
+// Trust is the field of an arriving frame that determines its traffic class.
 type Trust uint8
 
 const (
-	TrustPCP  Trust = iota // 802.1Q priority; DSCP where there is no tag
-	TrustDSCP              // DSCP; PCP where it is not IP
+	TrustPCP  Trust = iota // 802.1Q priority; DSCP if there is no tag
+	TrustDSCP              // DSCP; PCP if it is not IP
 	TrustNone              // always the port's default class
 )
 
-// VLANMode says how a port treats VLAN tags.
+// VLANMode is how a port treats VLAN tags.
 type VLANMode uint8
 
 const (
 	// VLANTransparent passes tags through untouched: every frame belongs to
 	// VLAN 1 inside the switch, whatever tags it carries. The default.
 	VLANTransparent VLANMode = iota
-	// VLANAccess takes untagged (and priority-tagged) frames of one VLAN.
+	// VLANAccess accepts untagged (and priority-tagged) frames of one VLAN.
 	VLANAccess
-	// VLANTrunk takes tagged frames of the allowed VLANs, and untagged ones
-	// where a native VLAN is set.
+	// VLANTrunk accepts tagged frames of the allowed VLANs, and untagged ones if a native
+	// VLAN is set.
 	VLANTrunk
 )
 
@@ -39,31 +39,32 @@ type Config struct {
 	Name string
 	ID   uint16   // 12-bit switch identifier, for telemetry
 	MAC  wire.MAC // base address; routed interfaces and control frames use it
-	Seed uint64   // of the flow hash and every random choice
-	// Secret chooses where addresses stand in the tables that frames fill, the
-	// forwarding database and the neighbours: whoever guesses it can make them collide.
-	// It is taken at the making of a switch; 0 is the same for all.
+	Seed uint64   // of the flow hash and of every random choice
+	// Secret determines the positions of addresses in the tables that frames fill, the
+	// forwarding database and the neighbour table: an attacker who knows it can make them
+	// collide. It is fixed when a switch is made; 0 gives the same positions in every
+	// switch.
 	Secret uint64
 	// SymmetricHash gives both directions of a flow the same hash.
 	SymmetricHash bool
-	// HashFields are the fields that flows are distinguished by. 0: all of them.
+	// HashFields are the fields that distinguish flows. 0: all of them.
 	HashFields wire.HashFields
 
-	// Epoch is the instant of the wall clock at the switch's time 0, in nanoseconds
-	// since 1970 (UTC); 0: not known.
+	// Epoch is the wall clock's time at the switch's time 0, in nanoseconds since 1970
+	// (UTC); 0: unknown.
 	Epoch int64
 
-	// Workers names the engine's workers that the switch's own stand for, in
-	// the order of the pools; nil: the first ones. It cannot change.
+	// Workers lists the engine's workers that run the switch's workers, in the order of
+	// the pools; nil: the first ones. It cannot change.
 	Workers []int
 
-	Ports  []PortConfig // index = port number; a port without Name is a hole
+	Ports  []PortConfig // index = port number; a port without Name does not exist
 	VLANs  []VLANConfig // none: all ports are in VLAN 1
 	Class  ClassMaps
 	Buffer BufferConfig
-	// MaxFrames bounds the frames in all queues, whatever their size: each
-	// occupies a chunk that ports need to receive into. 0 = half of the arena, which as
-	// many switches as Sharing says divide evenly; 0 = this one has it alone.
+	// MaxFrames bounds the frames in all queues, whatever their size: each occupies a
+	// chunk that ports need to receive into. 0 = half of the arena, divided evenly among
+	// the number of switches in Sharing; Sharing 0 = this switch has it alone.
 	MaxFrames int
 	Sharing   int
 	PFC       PFCConfig
@@ -76,10 +77,10 @@ type Config struct {
 	Neighbors []StaticNeighbor
 	ACLs      []ACL
 	Mirrors   []Mirror
-	Strict    bool // drop frames whose upper headers are malformed also where they are only bridged
+	Strict    bool // drop frames with malformed upper headers even if they are only bridged
 
-	// ShareOwn bounds what frames that the switch sends by itself (notices,
-	// questions for neighbours) take of each link to an eighth.
+	// ShareOwn limits the frames that the switch sends by itself (notices, neighbour
+	// requests) to an eighth of each link.
 	ShareOwn bool
 
 	// NoRedirects keeps the switch from redirecting senders to a better first hop.
@@ -104,20 +105,20 @@ type PortConfig struct {
 	Name    string
 	Enabled bool
 	Worker  int // index of the worker that owns the port's egress queues
-	MTU     int // largest frame payload after the Ethernet header and tags; 0 = 1500
-	// MinFrame is the smallest frame that is taken, in bytes without FCS: 60
-	// on a real wire. 0 takes what the Ethernet header allows, since hosts on
-	// virtual links do not pad.
+	MTU     int // largest payload after the Ethernet header and tags, in bytes; 0 = 1500
+	// MinFrame is the smallest frame that is accepted, in bytes without FCS: 60 on a real
+	// wire. 0 accepts any frame with an Ethernet header, since hosts on virtual links do
+	// not pad.
 	MinFrame int
 
 	Scheduler scheduler.PortConfig
-	// NominalRate in bits/s sizes pause quanta and headroom where
-	// Scheduler.Rate is unlimited. 0 = 10 Gb/s.
+	// NominalRate in bit/s determines pause quanta and headroom if Scheduler.Rate is
+	// unlimited. 0 = 10 Gb/s.
 	NominalRate uint64
 	// CableDelay is the one-way delay of the link, for headroom.
 	CableDelay frame.Time
-	// LosslessAlpha and Headroom replace those of the BufferConfig for frames
-	// that arrive at this port; 0 keeps them.
+	// LosslessAlpha and Headroom replace those of BufferConfig for frames that arrive at
+	// this port; 0 keeps them.
 	LosslessAlpha float64
 	Headroom      uint32
 
@@ -131,33 +132,32 @@ type PortConfig struct {
 	DefaultClass uint8
 
 	VLANMode VLANMode
-	PVID     uint16   // access VLAN, or native VLAN of a trunk (0 = none)
+	PVID     uint16   // access VLAN, or native VLAN of a trunk; 0 = none
 	Allowed  []uint16 // VLANs of a trunk; nil = all that are configured
 	Isolated bool     // isolated ports do not forward to each other
 
 	Storm StormControl
 	// Addresses make the port a routed interface: it does not bridge.
 	Addresses []netip.Prefix
-	// ACL names the list that frames arriving here pass. "" = none.
+	// ACL names the access list for frames that arrive here. "" = none.
 	ACL string
-	// Edge says that the neighbour is a host: what only switches send, notices
-	// and telemetry that is filled in, is dropped on arrival.
+	// Edge says that the neighbour is a host: frames that only switches send, that is,
+	// notices and frames with telemetry records, are dropped on arrival.
 	Edge bool
 	// LearnDisabled stops MAC learning on the port.
 	LearnDisabled bool
 	// NoFlood are the kinds of frames that are not flooded to the port.
 	NoFlood Flooded
-	// Twin makes the port the way to the twin of a routed port in a kernel.
+	// Twin makes the port lead to the interface of a routed port in a kernel (see Twin).
 	Twin *Twin
 }
 
-// Flooded says which kinds of flooded frames something holds for.
+// Flooded selects kinds of flooded frames.
 type Flooded struct {
 	Broadcast, Multicast, UnknownUnicast bool
 }
 
-// StormControl limits flooded traffic that arrives at a port, in bits/s.
-// 0 = no limit.
+// StormControl limits flooded traffic that arrives at a port, in bit/s. 0 = no limit.
 type StormControl struct {
 	Broadcast, Multicast, UnknownUnicast uint64
 }
@@ -170,10 +170,10 @@ type VLANConfig struct {
 	Addresses []netip.Prefix
 }
 
-// ClassMaps translate priorities on the wire to traffic classes and back.
+// ClassMaps map priorities on the wire to traffic classes and back.
 type ClassMaps struct {
 	PCP   [8]uint8  // class of each 802.1Q priority
-	DSCP  [64]uint8 // class of each code point
+	DSCP  [64]uint8 // class of each DSCP
 	Queue [8]uint8  // egress queue of each class
 }
 
@@ -196,31 +196,32 @@ type BufferConfig struct {
 	Alpha        float64 // dynamic threshold of an egress queue: alpha * free shared bytes; 0 = 1
 	QueueReserve uint32  // guaranteed bytes per egress queue
 	QueueLimit   uint32  // static limit per egress queue in bytes; 0 = none
-	IngressLimit uint32  // static limit per ingress port and lossy class in bytes, as of an input-queued switch; 0 = none
+	IngressLimit uint32  // static limit per ingress port and lossy class in bytes, as in an input-queued switch; 0 = none
 
 	LosslessAlpha float64 // XOFF threshold of a lossless (port, class): alpha * free shared bytes
 	XOFF          uint32  // static XOFF threshold in bytes; 0 = dynamic by LosslessAlpha
 	XONOffset     uint32  // XON = XOFF - XONOffset
 	Headroom      uint32  // bytes per lossless (port, class); 0 = computed from rate, cable and MTU
 	GroupReserve  uint32  // guaranteed bytes per lossless (port, class)
-	// Response is how long a pause takes to act beyond cable and frames: the
-	// loops of both ends. It sizes the headroom.
+	// Response is the time until a pause acts, beyond cable and frames: the loops of both
+	// ends. It is part of the headroom.
 	Response frame.Time
-	// Lateness is how much longer a pause may take where nodes are late: an
-	// engine's, not the link's. Headroom and stages alone allow for it.
+	// Lateness is how much longer a pause may take because nodes run late: a property of
+	// the engine, not of the link. Only headroom and stages allow for it.
 	Lateness frame.Time
 	// AllowLoss accepts a Headroom that is too small, for experiments.
 	AllowLoss bool
 	// OwnFrames: see buffer.Config.
 	OwnFrames bool
 	// FloodShare bounds copies of floods (unknown unicast, broadcast, multicast) at an
-	// egress port: of what it sends while it is backed up and frames for this port alone
-	// wait there they are at most this part, and they hold at most half of the memory that a port may
-	// always hold. 0 = they are like other frames. Off in virtual time.
+	// egress port. While the port is backed up and frames for this port alone wait there,
+	// copies are at most this share of what it sends; they may hold at most half of the
+	// memory that a port may always hold. 0 = treated like other frames. Off in virtual
+	// time.
 	FloodShare float64
-	// Chunks counts the chunks of memory beside the bytes, with the same alphas:
-	// where frames lie in chunks small ones exhaust them long before the bytes.
-	// Off in virtual time, whose buffers are bytes, as those of the papers.
+	// Chunks counts the chunks of memory in addition to bytes, with the same alphas: if
+	// frames lie in chunks, small ones exhaust them long before the bytes. Off in virtual
+	// time, where buffers are counted in bytes, as in the papers.
 	Chunks bool
 }
 
@@ -228,14 +229,14 @@ type BufferConfig struct {
 type PFCConfig struct {
 	Mode     pfc.Mode
 	Classes  uint8  // bitmap of lossless classes
-	Quanta   uint16 // pause time to ask for; 0 = the longest
+	Quanta   uint16 // pause time to request; 0 = the longest
 	Watchdog pfc.Watchdog
 	Log      PauseLog
-	// Response is how long after its arrival a pause takes effect here.
+	// Response is the time from a pause's arrival until it takes effect here.
 	Response frame.Time
-	// ErrDisable is for how long a port is down whose neighbour goes on although it
-	// was asked to pause, Resends times more after the first (0 = 3); 0: that
-	// is not checked. Grace is how long a pause may take to act; 0 computes it.
+	// ErrDisable is how long a port is disabled if its neighbour keeps sending although
+	// it was asked to pause, and asked again Resends times (0 = 3). 0: not checked. Grace
+	// is the time for a pause to act; 0 computes it.
 	ErrDisable, Grace frame.Time
 	Resends           int
 }
@@ -243,7 +244,7 @@ type PFCConfig struct {
 // FDBConfig describes the forwarding database.
 type FDBConfig struct {
 	Size    int        // entries; 0 = 65536
-	PerPort int        // most entries that are learned at one port; 0 = half of Size
+	PerPort int        // most entries learned at one port; 0 = half of Size
 	Ageing  frame.Time // 0 = 300 s (IEEE 802.1Q 8.8.3 default)
 	Static  []StaticMAC
 }
@@ -263,7 +264,7 @@ type Route struct {
 	Refuse   Refusal           // without next hops
 }
 
-// Refusal is what becomes of frames whose route has no next hop.
+// Refusal is the treatment of frames whose route has no next hop.
 type Refusal uint8
 
 const (
@@ -276,10 +277,10 @@ const (
 
 var refusalNames = [numRefusals]string{"", "blackhole", "unreachable", "prohibit"}
 
-// String returns the key of the refusal in a document.
+// String returns the name of the refusal in a document.
 func (r Refusal) String() string { return refusalNames[r] }
 
-// NextHop is one way out of a route.
+// NextHop is one next hop of a route.
 type NextHop struct {
 	Via    netip.Addr // neighbour on a connected network
 	Weight uint32     // 0 = 1
@@ -295,14 +296,14 @@ type StaticNeighbor struct {
 type ACL struct {
 	Name  string
 	Rules []ACLRule
-	// Default is applied where no rule matches.
+	// Default is applied if no rule matches.
 	Default pipeline.Action
 }
 
 // ACLRule is one rule of an access list.
 type ACLRule struct {
 	Name     string
-	Text     string // the rule as its author wrote it, for show
+	Text     string // the rule as written, for display
 	Priority int    // higher wins; equal: earlier wins
 	Match    pipeline.Match
 	Action   pipeline.Action // its Meter is set by Police, its Port and Session by the caller
@@ -315,7 +316,7 @@ type Police struct {
 	Burst int64 // bytes
 }
 
-// Mirror is a session that access-list entries copy frames to; its index in
+// Mirror is a session to which access-list entries copy frames; its index in
 // Config.Mirrors is Action.Session.
 type Mirror struct {
 	Name     string

@@ -9,15 +9,15 @@ import (
 	"gswitch/wire"
 )
 
-// The life of a pause. What the neighbour asks for: screen (ingress.go) finds the MAC
-// control frame before any data of its vector is forwarded, control gives it to the port's
-// pfc.Port, and applyPauses makes the scheduler follow. What the switch asks for: the buffer
-// marks a port dirty when a group crosses its threshold; flowControl finds it, request
-// passes the classes to the port's pfc.Port, and sendFlowControl puts the frame ahead of
-// all data of the port.
+// The handling of a pause. Requests of the neighbour: screen (ingress.go) finds the MAC
+// control frame before any data of its vector is forwarded, control passes it to the
+// port's pfc.Port, and applyPauses applies it to the scheduler. Requests of the switch:
+// the buffer marks a port dirty when a group crosses its threshold; flowControl finds it,
+// request passes the classes to the port's pfc.Port, and sendFlowControl sends the frame
+// ahead of all data of the port.
 
-// wantMask are the classes for which one worker's share of the buffer wants a
-// port's neighbour to pause. The worker that owns the port reads it.
+// wantMask holds the classes that one worker's share of the buffer wants paused at a
+// port's neighbour. The worker that owns the port reads it.
 type wantMask struct{ atomic.Uint32 }
 
 // control acts on one MAC control frame, on the worker that owns its port.
@@ -28,7 +28,7 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 	}
 	p := n.ports[m.InPort].pfc
 	c := wire.MACControl(n.arena.Bytes(r))
-	// IEEE 802.3 31B.1: the group address or our own, else it is not for us.
+	// IEEE 802.3 31B.1: the group address or our own; any other frame is not for us.
 	if dst := wire.Ethernet(c).Dst(); dst != wire.MACControlAddr && dst.Uint64() != n.selfMAC {
 		n.drop(r, frame.ForeignMAC)
 		return
@@ -54,14 +54,14 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 	n.drop(r, frame.PauseConsumed)
 }
 
-// applyPauses makes the queues of a port follow what its neighbour asks for. A queue
+// applyPauses applies the pauses that a port's neighbour requests to its queues. A queue
 // that serves several classes stops for any of them.
 func (n *Node) applyPauses(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	n.wakeFor(now, port)
 	if detect := ps.watchdog; detect > 0 && ps.pfc.Paused(now) != 0 {
-		// Frames may come to wait at any time: look again well before a storm
-		// is one.
+		// Frames may start to wait at any time: check again well before a storm is
+		// declared.
 		n.controlDue = min(n.controlDue, now+detect/8)
 	}
 	if changed := ps.pfc.Changed(); changed != 0 {
@@ -73,7 +73,7 @@ func (n *Node) applyPauses(now frame.Time, port uint16) {
 	}
 }
 
-// hold brings the queues of some classes in line with the port's pauses.
+// hold applies the port's pauses to the queues of some classes.
 func (n *Node) hold(now frame.Time, port uint16, changed uint8) {
 	ps := &n.ports[port]
 	n.touched.add(port)
@@ -100,8 +100,7 @@ func (n *Node) hold(now frame.Time, port uint16, changed uint8) {
 	}
 }
 
-// repause moves the pauses of own ports to the queues that their classes have
-// now.
+// repause moves the pauses of own ports to the present queues of their classes.
 func (n *Node) repause(now frame.Time) {
 	for i := range n.ports {
 		if ps := &n.ports[i]; ps.pfc != nil {
@@ -113,7 +112,7 @@ func (n *Node) repause(now frame.Time) {
 	}
 }
 
-// flowControl passes on what the buffer wants paused since it was last asked.
+// flowControl passes on what the buffer wants paused since the last call.
 func (n *Node) flowControl(now frame.Time) {
 	if n.short || 2*n.held > n.maxHeld { // else there are enough frames left by far
 		n.judgeFrames(now)
@@ -155,14 +154,14 @@ func (n *Node) passOn(now frame.Time) {
 	}
 }
 
-// sweepAfter is how long a group that neither gets nor gives may go by the
-// threshold of before: the time of a few large frames at 100 Gb/s.
+// sweepAfter is how long a group without arrivals and departures may keep its old
+// threshold: the time of a few large frames at 100 Gb/s.
 const sweepAfter = frame.Microsecond
 
-// shortOfFrames reports whether the chunks for waiting frames run out, which
-// small frames bring about before their bytes count for much: then lossless
-// classes are paused everywhere. Lossy frames alone never get this far. Where the
-// buffer counts chunks it pauses those who take them.
+// shortOfFrames reports whether the chunks for waiting frames run out, which small frames
+// can cause before their bytes reach a threshold: then lossless classes are paused at all
+// ports. Lossy frames alone never cause it. If the buffer counts chunks it pauses the
+// senders that take them.
 func (n *Node) shortOfFrames() bool {
 	mark := n.maxHeld * 13 / 16
 	if n.short {
@@ -202,15 +201,15 @@ func (n *Node) wantChanged(now frame.Time, port uint16) {
 	n.request(now, port)
 }
 
-// Request asks the neighbour at an own port anew for what the switch wants of it.
+// Request repeats to the neighbour at an own port what the switch wants of it.
 func (n *Node) Request(now frame.Time, port uint16) { n.request(now, port) }
 
-// Stages returns how much this worker's share of the buffer wants the neighbour at
-// a port slowed: see buffer.Buffer.Stages.
+// Stages returns the stages to which this worker's share of the buffer wants the
+// neighbour at a port slowed: see buffer.Buffer.Stages.
 func (n *Node) Stages(port uint16) uint32 { return n.buffer.Stages(port) }
 
 // ShortOfFrames reports whether the chunks for waiting frames run out, so that all
-// lossless classes are held back, whatever the buffer wants.
+// lossless classes are paused, whatever the buffer wants.
 func (n *Node) ShortOfFrames() bool { return n.short }
 
 // request asks the neighbour of an own port to pause what any worker's share
@@ -282,7 +281,7 @@ func (n *Node) wakeFor(now frame.Time, port uint16) {
 	}
 }
 
-// advanceFlowControl runs what flow control has to do by time alone.
+// advanceFlowControl does what flow control has to do when time passes.
 func (n *Node) advanceFlowControl(now frame.Time) {
 	if now >= n.sweepAt {
 		n.sweepAt = frame.Never
@@ -297,7 +296,7 @@ func (n *Node) advanceFlowControl(now frame.Time) {
 	n.flowControl(now)
 }
 
-// controlTimers runs what the flow control of ports has to do by time.
+// controlTimers runs the timers of the ports' flow control.
 func (n *Node) controlTimers(now frame.Time) {
 	n.controlDue = frame.Never
 	for i := range n.ports {
@@ -314,8 +313,8 @@ func (n *Node) controlTimers(now frame.Time) {
 	}
 }
 
-// collectWants looks for ports of this worker whose neighbours another
-// worker's share of the buffer wants to pause.
+// collectWants finds ports of this worker whose neighbours should pause according to
+// another worker's share of the buffer.
 func (n *Node) collectWants(now frame.Time) {
 	for i := range n.ports {
 		if n.ports[i].pfc == nil {
@@ -332,7 +331,7 @@ func (n *Node) collectWants(now frame.Time) {
 	}
 }
 
-// waitingClasses returns the classes of which frames wait at a port.
+// waitingClasses returns the classes with frames that wait at a port.
 func (n *Node) waitingClasses(ps *portState) (classes uint8) {
 	waiting := ps.sched.Waiting()
 	for c, q := range n.prog.class.Queue {
@@ -369,7 +368,7 @@ func (n *Node) adoptPFC(now frame.Time, i uint16, c *PortConfig) {
 	n.sendFlowControl(now, i)
 }
 
-// flowControl lets features change what the flow control of a port is made from.
+// flowControl lets features change the configuration of a port's flow control.
 func (cfg *Config) flowControl(f *pfc.Config) {
 	for _, x := range features {
 		if x.FlowControl != nil && cfg.uses(x) {

@@ -7,11 +7,11 @@ import (
 	"gswitch/wire"
 )
 
-// Only switches send notices of congestion points, and telemetry that is filled in
-// already. Where a host is the neighbour of a port such frames are forged.
+// Only switches send notices of congestion points, and frames with telemetry records.
+// Such frames are forged if a port's neighbour is a host.
 
 // distrust drops the forged frames of a vector that came from a host, and returns the
-// rest. What receivers echo of telemetry goes on: it is for the sender of the frame that
+// rest. Telemetry that a receiver echoes passes: it is for the sender of the frame that
 // carried it.
 func (n *Node) distrust(v []frame.Ref) []frame.Ref {
 	keep := v[:0]
@@ -33,7 +33,7 @@ func (n *Node) distrust(v []frame.Ref) []frame.Ref {
 	return keep
 }
 
-// icmpType returns the type of an ICMP message, 0 of what is cut off.
+// icmpType returns the type of an ICMP message, 0 if it is truncated.
 func (n *Node) icmpType(r frame.Ref, m *frame.Meta) uint8 {
 	if b := n.arena.Bytes(r); m.L4 != 0 && int(m.L4) < len(b) {
 		return b[m.L4]
@@ -41,8 +41,7 @@ func (n *Node) icmpType(r frame.Ref, m *frame.Meta) uint8 {
 	return 0
 }
 
-// stamped reports whether a data frame has records of switches in its
-// telemetry.
+// stamped reports whether a data frame carries telemetry records of switches.
 func (n *Node) stamped(r frame.Ref, m *frame.Meta) bool {
 	b := n.arena.Bytes(r)
 	if m.Flags&frame.HasRoCE != 0 {

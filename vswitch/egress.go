@@ -16,7 +16,7 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	if ps.arc.leaving|n.joinedFor != 0 {
 		v = n.showLeaving(now, ps, port, v)
 	}
-	if len(v) > 1 && n.inputs == nil { // one frame has no others to be summed up with
+	if len(v) > 1 && n.inputs == nil { // a single frame has no others to be summed with
 		n.held -= n.buffer.ReleaseAll(n.arena, v)
 	}
 	bytes := uint64(0)
@@ -71,7 +71,7 @@ func (n *Node) showSent(ps *portState, port uint16, v []frame.Ref) {
 	}
 }
 
-// sift drops frames that a feature discarded at the last moment, and returns the
+// sift drops frames that a feature has discarded at the last moment, and returns the
 // others.
 func (n *Node) sift(now frame.Time, v []frame.Ref) []frame.Ref {
 	keep := v[:0]

@@ -7,9 +7,9 @@ import (
 	"gswitch/wire"
 )
 
-// emit takes a frame whose egress port is known towards its queue: tags as
-// the port wants them, then to the worker that owns the port. Frames for
-// another worker are gathered and cross its ring at the end of the vector.
+// emit sends a frame whose egress port is known on to its queue: it sets the VLAN tag as
+// the port requires, and passes it to the worker that owns the port. Frames for another
+// worker are gathered and cross its ring at the end of the vector.
 func (n *Node) emit(r frame.Ref) {
 	m := n.arena.Meta(r)
 	if !n.linkUp.has(m.OutPort) {
@@ -18,7 +18,7 @@ func (n *Node) emit(r frame.Ref) {
 	}
 	if m.InPort == frame.NoPort {
 		m.Flags |= frame.Own
-		m.InPort = m.OutPort // made by the switch itself: charged to the port it leaves by
+		m.InPort = m.OutPort // made by the switch itself: charged to its egress port
 		ps := &n.ports[m.OutPort]
 		if m.About == m.OutPort+1 || ps.ownRate != 0 && !ps.own.Take(n.now, int(m.Wire)) {
 			n.drop(r, frame.OwnShare)
@@ -40,7 +40,7 @@ func (n *Node) emit(r frame.Ref) {
 	n.enqueue(r, m)
 }
 
-// Untagged returns the length of a frame without its VLAN tags and its slack,
+// Untagged returns the length of a frame in bytes without its VLAN tags and its slack,
 // which do not count against an MTU.
 func Untagged(m *frame.Meta) uint32 {
 	if m.L3 > wire.EthernetLen {
@@ -49,8 +49,7 @@ func Untagged(m *frame.Meta) uint32 {
 	return m.Wire
 }
 
-// emitMirror takes a mirror copy to its port as it is, whatever VLANs the
-// port has.
+// emitMirror sends a mirror copy to its port unchanged, whatever VLANs the port has.
 func (n *Node) emitMirror(r frame.Ref, m *frame.Meta) {
 	if !n.linkUp.has(m.OutPort) {
 		n.drop(r, frame.EgressPortDown)
@@ -62,9 +61,9 @@ func (n *Node) emitMirror(r frame.Ref, m *frame.Meta) {
 	n.enqueue(r, m)
 }
 
-// enqueue takes a frame to its egress queue, or drops it. If another worker owns
-// the port, that one does so. Frames of a vector that follow each other to the
-// same queue are gathered, and join it together.
+// enqueue puts a frame into its egress queue, or drops it. If another worker owns the
+// port, that worker does it. Consecutive frames of a vector for the same queue are
+// gathered and join it together.
 func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 	m.Queue = n.prog.class.Queue[m.Class&7] & 7
 	if n.train.on {
@@ -101,35 +100,35 @@ func (n *Node) lineUp(r frame.Ref, m *frame.Meta) {
 	n.queue(r, m)
 }
 
-// train is the frames of a vector that follow each other from one port to one
-// queue of another. Nothing is decided about them before queueTrain, and nothing that it
-// would depend on changes: whatever else charges the buffer has it called first.
+// train is a run of consecutive frames of a vector from one port to one queue of another.
+// Nothing is decided about them before queueTrain, and nothing that the decision depends
+// on may change: queueTrain is called before anything else is charged to the buffer.
 type train struct {
 	v    [vector]frame.Ref
 	n    int
 	on   bool   // there is a vector, and queueTrain at its end
-	key  uint64 // what they agree in
-	bulk bool   // they are gathered
+	key  uint64 // what they have in common
+	bulk bool   // the frames are gathered
 }
 
-// noTrain is no key of frames.
+// noTrain is not the key of any frame.
 const noTrain = ^uint64(0)
 
-// trainOf returns what frames of a train agree in: all that admission looks at
-// but their length.
+// trainOf returns what frames of a train have in common: everything that admission
+// depends on except their length.
 func trainOf(m *frame.Meta) uint64 {
 	key := uint64(m.InPort)<<32 | uint64(m.OutPort)<<16 | uint64(m.Class)<<8
 	if m.Flags&(frame.IsClone|frame.Flooded) != 0 {
 		key |= 1
-		if m.Flags&frame.Flooded != 0 { // which are looked at one by one
+		if m.Flags&frame.Flooded != 0 { // those are judged one by one
 			key |= 2
 		}
 	}
 	return key
 }
 
-// bulk reports whether frames like this one may be gathered: they are looked at
-// together, and what waits is not looked up between them.
+// bulk reports whether frames like this one may be gathered: they are judged together,
+// and the queue is not examined in between.
 func (n *Node) bulk(m *frame.Meta) bool {
 	if int(n.prog.ports[m.OutPort].worker) != n.index || n.inputs != nil || m.Flags&frame.Flooded != 0 {
 		return false
@@ -144,7 +143,7 @@ func (n *Node) endTrain() {
 	n.train.on = false
 }
 
-// queueTrain takes the frames that were gathered to their queue.
+// queueTrain queues the gathered frames.
 func (n *Node) queueTrain() {
 	t := &n.train
 	v := t.v[:t.n]
@@ -289,12 +288,12 @@ func (n *Node) flushHandoff(worker int) {
 	}
 }
 
-// takeVectors bounds what one worker's frames may take of another's loop: half
-// of what a ring holds.
+// takeVectors bounds the vectors of frames from other workers per loop: half of what a
+// ring holds.
 const takeVectors = 16
 
-// takeOver admits what other workers handed to this one. A worker that hands
-// over without a pause does not keep this one from its ports.
+// takeOver admits the frames that other workers passed to this one. A worker that passes
+// frames without pause does not keep this one from its ports.
 func (n *Node) takeOver() {
 	for i := range n.handIn {
 		ring := n.handIn[i]
@@ -315,8 +314,8 @@ func (n *Node) takeOver() {
 	}
 }
 
-// takeOne admits one frame. The worker that handed it over may have gone by
-// another program or another state of the links than this one.
+// takeOne admits one frame. The worker that passed it may have used another program or
+// another state of the links.
 func (n *Node) takeOne(r frame.Ref, m *frame.Meta) {
 	switch {
 	case m.Flags&frame.ToLocal != 0:

@@ -6,13 +6,13 @@ import (
 	"gswitch/pfc"
 )
 
-// A port that does harm is err-disabled for a while, as if its link were down:
-// routes with several next hops go by others, what comes in by it is dropped.
-// Features say when (Disable). The switch itself does it where a neighbour does not
-// pause when asked to, and so overflows the buffer at the cost of others. A port that
-// is disabled and enabled again by the configuration is back at once.
+// A port that does harm is err-disabled for a while, as if its link were down: routes
+// with several next hops use others, and frames that arrive through it are dropped.
+// Features decide when (Disable). The switch itself does it if a neighbour does not pause
+// when asked to, and so overflows the buffer at the cost of others. A port that is
+// disabled and enabled again by the configuration is back at once.
 
-// byPause is what DisabledBy says of a port whose neighbour does not pause.
+// byPause is the cause that DisabledBy returns for a port whose neighbour does not pause.
 const byPause = "pfc"
 
 // violations is the limit for the neighbour of a port.
@@ -22,8 +22,7 @@ func (c *PFCConfig) violations(p *PortConfig, b *BufferConfig) pfc.ViolationLimi
 	}
 	grace := c.Grace
 	if grace == 0 {
-		// What arrives after a pause was decided takes as long as it takes, and a
-		// quarter more.
+		// What arrives after a pause was decided takes its time; allow a quarter more.
 		l := p.Link(b)
 		l.Response = max(l.Response, c.Response)
 		skid := buffer.Headroom(l, 0).Total()
@@ -33,8 +32,8 @@ func (c *PFCConfig) violations(p *PortConfig, b *BufferConfig) pfc.ViolationLimi
 }
 
 // checkErrDisable enables an own port again when its time is over, and disables it if its
-// neighbour does not pause when asked to. Frames that other workers received from the
-// neighbour are not counted.
+// neighbour does not pause when asked to. Frames of the neighbour that other workers
+// received are not counted.
 func (n *Node) checkErrDisable(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	if ps.disabled != 0 {
@@ -53,8 +52,8 @@ func (n *Node) checkErrDisable(now frame.Time, port uint16) {
 	}
 }
 
-// Disable takes an own port out of use until an instant, if that is later than the
-// one until which it is, and notes by what.
+// Disable disables an own port until an instant, unless it is disabled for longer
+// already, and records the cause.
 func (n *Node) Disable(now frame.Time, port uint16, until frame.Time, by string) {
 	ps := &n.ports[port]
 	if until <= ps.disabled {
@@ -66,7 +65,7 @@ func (n *Node) Disable(now frame.Time, port uint16, until frame.Time, by string)
 	n.setDisabled(now, port, true)
 }
 
-// Enable gives an own port back that is err-disabled.
+// Enable enables an own port that is err-disabled.
 func (n *Node) Enable(now frame.Time, port uint16) {
 	n.ports[port].disabled = 0
 	n.sw.disabledBy[port].Store(nil)
@@ -88,12 +87,12 @@ func (n *Node) setDisabled(now frame.Time, port uint16, disabled bool) {
 // Disabled reports whether a port of this worker is err-disabled.
 func (n *Node) Disabled(port uint16) bool { return n.ports[port].disabled != 0 }
 
-// DisabledUntil returns until when a port of this worker is err-disabled, 0 if it is
-// not.
+// DisabledUntil returns the time until which a port of this worker is err-disabled, 0 if
+// it is not.
 func (n *Node) DisabledUntil(port uint16) frame.Time { return n.ports[port].disabled }
 
-// DisabledBy returns by what a port is err-disabled, pfc or the name of a feature: ""
-// if it is not. Any goroutine may ask.
+// DisabledBy returns the cause for which a port is err-disabled, pfc or the name of a
+// feature, or "" if it is not. Any goroutine may call it.
 func (n *Node) DisabledBy(port uint16) string { return n.sw.DisabledBy(port) }
 
 // DisabledBy is that of a Node.

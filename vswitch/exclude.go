@@ -6,27 +6,27 @@ import (
 	"gswitch/scheduler"
 )
 
-// Exclusion is two things of which a switch can have one, by the keys that
-// documents have for them: of features their names.
+// Exclusion is a pair of which a switch can have only one, given by their keys in
+// documents: for features, their names.
 type Exclusion struct {
 	A, B string
-	Why  string // what stands against A, as a clause on B
+	Why  string // the reason against A, as a clause about B
 }
 
-// Beside reports A what stands against it.
+// Beside returns why A is not possible.
 func (x *Exclusion) Beside() string {
 	return fmt.Sprintf("cannot stand beside %s, %s; take one of the two out", x.B, x.Why)
 }
 
-// exclusions are those that are known.
+// exclusions are the registered ones.
 var exclusions []Exclusion
 
-// Exclude makes exclusions known. The package that lists the systems of a program
-// calls it when it is initialized.
+// Exclude registers exclusions. The package that lists the systems of a program calls it
+// when it is initialized.
 func Exclude(v ...Exclusion) { exclusions = append(exclusions, v...) }
 
-// Excluded returns the first exclusion that a set of keys breaks, nil if there is
-// none. key, if not empty, is A of it.
+// Excluded returns the first exclusion that a set of keys violates, nil if there is none.
+// If key is not empty, only exclusions with key as A count.
 func Excluded(key string, has func(key string) bool) *Exclusion {
 	for i := range exclusions {
 		if x := &exclusions[i]; (key == "" || key == x.A) && has(x.A) && has(x.B) {
@@ -36,7 +36,7 @@ func Excluded(key string, has func(key string) bool) *Exclusion {
 	return nil
 }
 
-// checkExclusions reports two things of a configuration that exclude each other.
+// checkExclusions reports a pair in a configuration that exclude each other.
 func (cfg *Config) checkExclusions() error {
 	if x := Excluded("", cfg.has); x != nil {
 		return fmt.Errorf("%s %s", x.A, x.Beside())

@@ -14,107 +14,105 @@ import (
 	"gswitch/wire"
 )
 
-// Feature is what a published system, or any other addition, does in a switch.
-// Its package registers it; the switch knows features by their registration
-// alone. A switch whose configuration has no options of a feature does not have
-// it, and pays nothing for it.
+// Feature is what a published system, or any other addition, does in a switch. Its
+// package registers it; the switch knows features only by their registration. A switch
+// whose configuration has no options of a feature does not have it, and pays nothing for
+// it.
 type Feature struct {
-	// Name names its options in Config.Options and PortConfig.Options.
+	// Name is the key of its options in Config.Options and PortConfig.Options.
 	Name string
-	// Check reports what stands against a configuration with options of the
-	// feature.
+	// Check reports what is wrong with a configuration that has options of the feature.
 	Check func(cfg *Config) error
-	// Divide may change what a port has of the shared buffer, such as set aside room
-	// for the feature, when the configuration has options of it.
+	// Divide may change a port's share of the shared buffer, for instance to set aside
+	// room for the feature, if the configuration has options of it.
 	Divide func(cfg *Config, p *PortConfig, b *buffer.PortConfig)
-	// FlowControl may change what the flow control of both ends of a link is made
-	// from: of the switch's ports, and of hosts behind them.
+	// FlowControl may change the configuration of flow control at both ends of a link: at
+	// the switch's ports, and at hosts behind them.
 	FlowControl func(cfg *Config, f *pfc.Config)
-	// New makes the feature's state of one worker, when a configuration has
-	// options of it for the first time.
+	// New makes the feature's state on one worker when a configuration first has options
+	// of it.
 	New func(n *Node) Instance
 	// Aliases are other names of the verb that shows the counters.
 	Aliases []string
-	// Counters are what Instance.Read reads.
+	// Counters describe what Instance.Read reads.
 	Counters []Counter
 
-	// Whole makes a section of documents about a switch as a whole, with nothing
-	// set, in place of Section: it stands under Name in a switch. nil: there is none.
+	// Whole makes the section, with nothing set, of documents about a switch as a whole,
+	// in place of Section: its key in a switch is Name. nil: there is none.
 	Whole func() WholeSection
-	// Virtual makes that of scenarios, where it is another one.
+	// Virtual makes that section for scenarios, if it differs.
 	Virtual func() WholeSection
-	// OnePort says, as a clause, that the feature needs the frames of a flow to leave
-	// by one port; "": it does not. A Whole that has it is Paired.
+	// OnePort says, as a clause, that the feature needs all frames of a flow to leave
+	// through one port; "": it does not. A Whole that sets it is Paired.
 	OnePort string
 
-	// Section makes a section of documents with nothing set. It stands under Name
-	// in a queue profile and in the switches of a scenario, which say which queues
-	// it is for. nil: documents cannot turn the feature on.
+	// Section makes a section of documents with nothing set. Its key is Name, in a queue
+	// profile and in the switches of a scenario, which say which queues it applies to.
+	// nil: documents cannot enable the feature.
 	Section func() Section
-	// Daemons says that the section stands in documents of daemons alone: a scenario
-	// turns the feature on in another way, for all nodes together.
+	// Daemons says that the section exists only in documents of daemons: a scenario
+	// enables the feature in another way, for all nodes together.
 	Daemons bool
-	// Stamps says that the feature wants frames of PTP to bear Meta.Stamp.
+	// Stamps says that the feature needs Meta.Stamp in PTP frames.
 	Stamps bool
 	// Doc describes the section, in one sentence.
 	Doc string
 	// Nowhere says, as a clause, why no port of a switch may have a Whole that is on.
 	Nowhere string
-	// Signals is what the queues signal to hosts, for congestion control that needs
-	// it (cc.Info.Needs). 0: nothing.
+	// Signals is what the queues signal to hosts, for congestion control that needs it
+	// (cc.Info.Needs). 0: nothing.
 	Signals feature.Signals
-	// Notices says that this goes by messages of their own, which must not wait
-	// behind the congestion that they report.
+	// Notices says that the signals are separate messages, which must not wait behind the
+	// congestion that they report.
 	Notices bool
-	// BothEnds says that the neighbour at a port must have it, too.
+	// BothEnds says that the neighbour at a port must have the feature, too.
 	BothEnds bool
-	// Memory reports what of a configuration that is possible has too little room where the
-	// packet memory has so many chunks and ports belong to so many workers; nil: nothing.
+	// Memory reports parts of a valid configuration that have too little room in a packet
+	// memory with that many chunks, if ports belong to that many workers; nil: nothing to
+	// check.
 	Memory func(cfg *Config, workers, chunks int) error
-	// InputQueued says that Instance.InputQueues takes the place of the shared
-	// buffer.
+	// InputQueued says that Instance.InputQueues replaces the shared buffer.
 	InputQueued bool
 }
 
-// Section is how documents write PortConfig.Options of a feature: a pointer to a
+// Section is the form of a feature's PortConfig.Options in documents: a pointer to a
 // struct with the tags of package section.
 type Section interface {
-	// Options returns the options of a port for the queues of a bitmap, once what
-	// was left out has its default. rate is that of the port's link in bit/s, 0 if
-	// it has none of its own.
+	// Options returns the options of a port for a bitmap of queues, after defaults have
+	// been filled in. rate is that of the port's link in bit/s, 0 if it has none of its
+	// own.
 	Options(queues uint8, rate uint64) (any, error)
 }
 
-// WholeSection is how documents write Config.Options of a feature: a pointer to a
+// WholeSection is the form of a feature's Config.Options in documents: a pointer to a
 // struct with the tags of package section.
 type WholeSection interface {
-	// Options returns the options of a switch, once what was left out has its
-	// default, and may set those of its ports in cfg. Of cfg the ID, the loopbacks, the class maps, buffer and flow control,
-	// and the ports' names, links, MTUs, workers and addresses are known. An error that
-	// is a KeyError says which key it is about.
+	// Options returns the options of a switch, after defaults have been filled in, and
+	// may set those of its ports in cfg. In cfg, the ID, the loopbacks, the class maps,
+	// buffer and flow control are set, and the ports' names, links, MTUs, workers and
+	// addresses. A KeyError says which key it is about.
 	Options(cfg *Config) (any, error)
 }
 
-// Paired is a WholeSection that names, under its key ports, the ports whose
-// neighbours are switches that have the feature, too.
+// Paired is a WholeSection whose key ports names the ports whose neighbours are switches
+// that have the feature, too.
 type Paired interface{ Neighbors() []string }
 
-// Reserver is a WholeSection that wants an egress queue to be of no class: where a
-// document does not say which class goes to which, that of its number goes to 7.
+// Reserver is a WholeSection that needs an egress queue without a class: if a document
+// does not map classes to queues, the class with the queue's number is mapped to queue 7.
 type Reserver interface{ Reserves() (queue int) }
 
-// Resolver is a WholeSection of which something that was left out follows from
-// links.
+// Resolver is a WholeSection with defaults that depend on links.
 type Resolver interface {
-	// Resolve fills that in. Of cfg the names of ports, their rates and MTUs are
-	// known: those of a switch, or in scenarios of all links between switches.
+	// Resolve fills in those defaults. In cfg, the names, rates and MTUs of ports are
+	// set: those of a switch or, in scenarios, of all links between switches.
 	Resolve(cfg *Config)
-	// Warn returns what is possible, and seldom meant, once Resolve was called; nil
-	// if nothing is.
+	// Warn reports what is possible but seldom meant, after Resolve was called; nil if
+	// there is nothing.
 	Warn() error
 }
 
-// KeyError is about a key within a section, such as sessions[0].port.
+// KeyError is an error about a key within a section, such as sessions[0].port.
 type KeyError struct {
 	Key string
 	Err error
@@ -122,128 +120,128 @@ type KeyError struct {
 
 func (e *KeyError) Error() string { return e.Key + ": " + e.Err.Error() }
 
-// Checked is a Section with options that can hurt the network that they are
-// for: a daemon refuses them, a scenario may show what comes of them.
+// Checked is a Section whose options can harm the network that they are for: a daemon
+// rejects such options, a scenario may show their effect.
 type Checked interface {
-	// CheckRate is an error if they do at a port whose link has a rate in bit/s.
+	// CheckRate returns an error if they do so at a port whose link has a rate in bit/s.
 	CheckRate(rate uint64) error
 }
 
-// Holder is a Section of a feature that holds queues at a depth. One that drops
-// before would never be there.
+// Holder is a Section of a feature that keeps queues at a target depth. A queue that
+// drops below that depth would never reach it.
 type Holder interface {
-	// Depth returns the bytes at a port whose link has a rate in bit/s.
+	// Depth returns the target in bytes at a port whose link has a rate in bit/s.
 	Depth(rate uint64) uint64
 }
 
-// Instance is the state of a feature on one worker, as functions that the worker
-// calls: nil where there is nothing to do. What concerns frames is called for a
-// vector of them.
+// Instance is the state of a feature on one worker, as functions that the worker calls; a
+// nil function means that there is nothing to do. Functions about frames are called with
+// a vector of them.
 type Instance struct {
-	// State is what Node.Feature returns: what the feature's package reads its
-	// views from.
+	// State is the result of Node.Feature, from which the feature's package derives what
+	// it shows.
 	State any
 	// Adopt is called when a configuration is adopted, before Port.
 	Adopt func(now frame.Time)
-	// Queues may change what the queues of a port of the worker are made from, when
-	// a configuration is adopted. It is called before Port.
+	// Queues may change the configuration of the queues of a port of the worker when a
+	// configuration is adopted. It is called before Port.
 	Queues func(port uint16, c *PortConfig, s *scheduler.PortConfig)
 	// Routed is called when routes may have changed, and when a configuration has
 	// been adopted.
 	Routed func()
-	// Port is called for each port of the worker when a configuration is adopted,
-	// and says which stages frames at this port pass.
+	// Port is called for each port of the worker when a configuration is adopted. It
+	// returns the stages that frames at this port pass.
 	Port func(now frame.Time, port uint16, c *PortConfig) Stages
-	// Dismiss is called when a port of the worker is gone; its queues are empty.
+	// Dismiss is called when a port of the worker has been removed; its queues are empty.
 	Dismiss func(port uint16)
-	// Wrapped is called for each port of the switch, those of other workers too,
-	// when a configuration is adopted, and says whether frames that come in by it
-	// pass Unwrap on this worker. nil: no port's do.
+	// Wrapped is called for each port of the switch, including those of other workers,
+	// when a configuration is adopted. It reports whether frames that arrive through the
+	// port pass Unwrap on this worker. nil: no port's do.
 	Wrapped func(port uint16, c *PortConfig) bool
-	// Unwrap is shown frames as they came in by a port, before they are parsed: it
-	// takes off what the other end of the link put before them. Nothing of Meta but
-	// the geometry is good.
+	// Unwrap is called with frames as they arrived at a port, before they are parsed: it
+	// removes what the other end of the link put in front of them. Of Meta only the
+	// geometry is valid.
 	Unwrap func(now frame.Time, port uint16, v []frame.Ref)
-	// Forwards is shown the frames whose way out, Meta.OutPort, is decided, as they
-	// will leave but for congestion marks and telemetry, on the worker that they came
-	// to, before they ask for a place in a queue: it may put something before them.
-	// Those that the switch keeps for itself (frame.ToLocal) are shown when it takes
-	// them. Copies for a mirror, and flow control, are not.
+	// Forwards is called with frames whose egress port, Meta.OutPort, has been decided,
+	// on the worker that received them and before they ask for room in a queue. They are
+	// as they will leave, except for congestion marks and telemetry: it may put something
+	// in front of them. Frames that the switch keeps for itself (frame.ToLocal) are
+	// passed when it takes them. Mirror copies and flow control are not passed.
 	Forwards func(now frame.Time, v []frame.Ref)
-	// Copies is shown each copy for a mirror whose way out is decided, and each frame of
-	// Send for a port: it may put something before it.
+	// Copies is called with each mirror copy whose egress port has been decided, and each
+	// frame of Send with a port: it may put something in front of it.
 	Copies func(r frame.Ref)
-	// Listens is called for each port of the switch, those of other workers too,
-	// when a configuration is adopted, and says whether frames that come in by it
-	// pass Arrives on this worker. nil: no port's do.
+	// Listens is called for each port of the switch, including those of other workers,
+	// when a configuration is adopted. It reports whether frames that arrive through the
+	// port pass Arrives on this worker. nil: no port's do.
 	Listens func(port uint16, c *PortConfig) bool
-	// Arrives is shown frames as they came in by a port, before anything is asked
-	// of them: they are parsed, those that the parser found wrong (Meta.Reason) and
-	// MAC control frames are among them, and Meta.InPort and Meta.Class are not set
-	// yet. It returns, in place, those that go on; it has given Node.Consume the
-	// others.
+	// Arrives is called with frames as they arrived at a port, before anything is
+	// checked: they are parsed, and include those that the parser found wrong
+	// (Meta.Reason) and MAC control frames; Meta.InPort and Meta.Class are not yet set.
+	// It returns, in place, those that continue, and must have passed the others to
+	// Node.Consume.
 	Arrives func(now frame.Time, port uint16, v []frame.Ref) []frame.Ref
 	// Admits is Listens for Admitted.
 	Admits func(port uint16, c *PortConfig) bool
-	// Admitted is shown the frames that came in by a port and passed its access list,
-	// with VLAN and class, before their way out is sought. Those with a Reason will
-	// not be routed.
+	// Admitted is called with the frames that arrived at a port and passed its access
+	// list, with VLAN and class set, before forwarding is decided. Those with a Reason
+	// will not be routed.
 	Admitted func(now frame.Time, port uint16, v []frame.Ref)
-	// Control acts on a MAC control frame (IEEE 802.3 clause 31) that is neither
-	// pause nor priority flow control, of an opcode that package wire knows, on the
-	// worker that owns the port that it came in by, before any other frame of its
-	// vector goes on. It returns false if the feature does not understand the frame
-	// at this port.
+	// Control handles a MAC control frame (IEEE 802.3 clause 31) that is neither pause
+	// nor priority flow control, with an opcode that package wire knows, on the worker
+	// that owns the ingress port, before any other frame of its vector continues. It
+	// returns false if the feature does not understand the frame at this port.
 	Control func(port uint16, c wire.MACControl) bool
-	// Claims is asked for a frame that the feature has given frame.Claimed in
-	// Arrives, when its egress port and queue are known and before it is charged to
-	// the buffer. It returns true if it has charged and queued the frame itself
-	// (Node.Charge, Node.Join), false if that is to go on like any other.
+	// Claims is called with a frame that the feature has marked frame.Claimed in Arrives,
+	// when its egress port and queue are known and before it is charged to the buffer. It
+	// returns true if it has charged and queued the frame itself (Node.Charge,
+	// Node.Join), and false if the frame should continue like any other.
 	Claims func(r frame.Ref) bool
-	// Paused is called when the neighbour at a port has paused or resumed classes,
-	// Pauses when the switch may have asked it to.
+	// Paused is called when the neighbour at a port has paused or resumed classes, Pauses
+	// when the switch may have asked the neighbour to.
 	Paused, Pauses func(now frame.Time, port uint16)
 	// Requests passes to the flow control of a port what the switch wants of the
-	// neighbour there, in place of the pauses that it would ask for. Of several
-	// features with the stage the first is asked.
+	// neighbour there, in place of the usual pauses. If several features have the stage,
+	// the first one is called.
 	Requests func(port uint16, f *pfc.Port)
-	// Queued is shown the frames that joined egress queues, when the vector that
-	// they came in has been dealt with, before any of them leaves. Frames of ports
-	// that do not have the stage may be among them.
+	// Queued is called with the frames that have joined egress queues, after the vector
+	// in which they arrived has been processed and before any of them leaves. Frames of
+	// ports without the stage may be among them.
 	Queued func(v []Queued)
-	// LinkLocal is given frames to the addresses 01-80-C2-00-00-00 to 0F (IEEE
-	// 802.1Q table 8-1), which bridges do not forward, by the worker that owns the
-	// port that they came in by. It returns true if it understood the frame; what
-	// no feature understands is dropped.
+	// LinkLocal is called with frames to the addresses 01-80-C2-00-00-00 to 0F (IEEE
+	// 802.1Q table 8-1), which bridges do not forward, on the worker that owns the
+	// ingress port. It returns true if it understood the frame; frames that no feature
+	// understands are dropped.
 	LinkLocal func(now frame.Time, port uint16, r frame.Ref) bool
-	// Departs is shown the frames that a port sends, in their order, with
-	// Meta.Depart as the link has it, before congestion marks and telemetry are
-	// written: what sets frame.MarkCE on a frame with frame.IsECT marks it. Frames
-	// of flow control are among them. One that it gives the Reason frame.QueueShed,
-	// at a port where it has the stage AtSheds, too, is dropped in place of sent,
-	// though its time on the link is spent.
+	// Departs is called with the frames that a port sends, in order, with Meta.Depart as
+	// on the link, before congestion marks and telemetry are written: setting
+	// frame.MarkCE on a frame with frame.IsECT marks it. Flow-control frames are among
+	// them. A frame to which it assigns the Reason frame.QueueShed, at a port where the
+	// feature also has the stage AtSheds, is dropped instead of being sent, although its
+	// time on the link has been used.
 	Departs func(port uint16, v []frame.Ref)
-	// Sends is shown the frames that a port sends, when nothing keeps them from it any
-	// more and congestion marks are written: it may change what is in them.
+	// Sends is called with the frames that a port is certain to send, after congestion
+	// marks have been written: it may change their contents.
 	Sends func(port uint16, v []frame.Ref)
-	// Left is called with frames that have left egress queues of one port, sent or
-	// not. Their Meta says which.
+	// Left is called with frames that have left egress queues of one port, whether or not
+	// they are sent. Their Meta says which.
 	Left func(v []frame.Ref)
-	// Released is called with frames that leave the switch by a port, or are dropped
-	// from its queues: of those of Left that are not queued again.
+	// Released is called with frames that leave the switch through a port, or are dropped
+	// from its queues: those of Left that are not queued again.
 	Released func(port uint16, v []frame.Ref)
-	// Dropped is shown the frames that the worker drops, before they are freed,
-	// with Meta.InPort and Meta.Reason: those that did their work among them
-	// (see frame.Reason.Loss). It sends nothing.
+	// Dropped is called with the frames that the worker drops, before they are freed,
+	// with Meta.InPort and Meta.Reason. They include frames that have served their
+	// purpose (see frame.Reason.Loss). It must not send anything.
 	Dropped func(v []frame.Ref)
-	// InputQueues is called when a configuration has been adopted, and returns what
-	// takes the place of the shared buffer; nil if nothing does.
+	// InputQueues is called when a configuration has been adopted. It returns the
+	// replacement of the shared buffer, nil if there is none.
 	InputQueues func(now frame.Time) InputQueues
-	// Advance runs what is due, and returns when something is the next time:
-	// frame.Never if nothing is. It may be called early. Node.Arm has it called
-	// earlier than it said.
+	// Advance runs what is due, and returns when something is due next: frame.Never if
+	// nothing is. It may be called early. Node.Arm makes the worker call it earlier than
+	// it said.
 	Advance func(now frame.Time) frame.Time
-	// Read calls emit with what was counted, by the index in Feature.Counters.
+	// Read calls emit with the value of each counter; counter is its index in
+	// Feature.Counters.
 	Read func(emit func(counter int, port uint16, value float64, labels ...string))
 }
 
@@ -264,21 +262,19 @@ const (
 	AtSheds                        // Instance.Departs drops frames
 )
 
-// Counter is a number that a feature counts, or a measure that it takes, of a
-// port.
+// Counter is a counter or gauge of a feature, per port.
 type Counter = feature.Counter
 
-// Options are the options of features, by the name of each, in a type of its
-// package.
+// Options are the options of features by name, each in a type of its package.
 type Options = feature.Options
 
-// features are those that are registered, by name: the order of their stages.
+// features are the registered features by name, which is the order of their stages.
 var features []*Feature
 
-// maxFeatures is how many features there can be: bits of an arc.
+// maxFeatures is the number of bits in an arc.
 const maxFeatures = 32
 
-// Register makes a feature known. Packages call it when they are initialized.
+// Register registers a feature. Packages call it when they are initialized.
 func Register(f Feature) {
 	at, dup := slices.BinarySearchFunc(features, f.Name, func(f *Feature, name string) int { return cmp.Compare(f.Name, name) })
 	if dup {
@@ -289,12 +285,12 @@ func Register(f Feature) {
 	}
 }
 
-// marks are the bits of Meta.Marks that have been handed out.
+// marks are the bits of Meta.Marks that have been assigned.
 var marks uint8
 
-// NewMark returns a bit of Meta.Marks for a feature, which alone sets it in frames
-// and reads it, for what it must know of a frame until that leaves. Packages call it
-// when they are initialized.
+// NewMark reserves a bit of Meta.Marks for a feature. Only that feature sets and reads
+// it, to remember something about a frame until it leaves. Packages call it when they are
+// initialized.
 func NewMark() uint8 {
 	m := (marks + 1) &^ marks
 	if m == 0 {
@@ -304,10 +300,10 @@ func NewMark() uint8 {
 	return m
 }
 
-// Features returns what is registered, by name.
+// Features returns the registered features, ordered by name.
 func Features() []*Feature { return features }
 
-// Find returns the feature of a name, nil if none is registered.
+// Find returns the feature with a name, nil if there is none.
 func Find(name string) *Feature {
 	for _, f := range features {
 		if f.Name == name {
@@ -330,7 +326,7 @@ func (cfg *Config) uses(f *Feature) bool {
 	return false
 }
 
-// checkFeatures reports what stands against the options of features.
+// checkFeatures reports what is wrong with the options of features.
 func (cfg *Config) checkFeatures() error {
 	known := func(o Options) error {
 		for _, name := range slices.Sorted(maps.Keys(o)) {
@@ -358,10 +354,10 @@ func (cfg *Config) checkFeatures() error {
 	return nil
 }
 
-// Arm has the features' Advance called at an instant, if not before.
+// Arm makes the worker call the features' Advance no later than at.
 func (n *Node) Arm(at frame.Time) { n.featuresDue = min(n.featuresDue, at) }
 
-// advanceFeatures runs what is due of features.
+// advanceFeatures runs what is due in features.
 func (n *Node) advanceFeatures(now frame.Time) {
 	n.featuresDue = frame.Never
 	for i := range n.features {
@@ -369,7 +365,7 @@ func (n *Node) advanceFeatures(now frame.Time) {
 			n.Arm(f.Advance(now))
 		}
 	}
-	if n.routeN > 0 { // what they sent
+	if n.routeN > 0 { // frames that they sent
 		n.route(now)
 	}
 }
@@ -377,9 +373,8 @@ func (n *Node) advanceFeatures(now frame.Time) {
 // QueueOf returns the egress queue of a traffic class.
 func (n *Node) QueueOf(class uint8) uint8 { return n.prog.class.Queue[class&7] & 7 }
 
-// Feature returns the Instance.State of a feature, nil if the worker never had
-// options of it. Like every reader of a node's state it is called between two
-// steps of it.
+// Feature returns the Instance.State of a feature, nil if the worker never had options of
+// it. Like all readers of a node's state it must be called between two steps of the node.
 func (n *Node) Feature(name string) any {
 	for i := range n.features {
 		if f := &n.features[i]; f.State != nil && f.Name == name {
@@ -389,13 +384,13 @@ func (n *Node) Feature(name string) any {
 	return nil
 }
 
-// Synchronised returns what synchronised time is at an instant of the node's own, which it
-// is itself where no feature keeps it: what stamps say that are compared with those of
-// others. Where the clock is set back it goes on at half the speed, and never back.
+// Synchronised converts the node's time to synchronised time, for stamps that are
+// compared with those of other nodes. If no feature keeps synchronised time it returns t.
+// When the clock is set back, the result continues at half speed and never goes back.
 func (n *Node) Synchronised(t frame.Time) frame.Time { return frame.Time(n.lead.Stamp(int64(t))) }
 
-// Lead says by how much synchronised time is ahead of the node's own, and whether it is
-// known. The feature that keeps it calls it.
+// Lead sets by how much synchronised time is ahead of the node's own, and whether it is
+// known. The feature that keeps synchronised time calls it.
 func (n *Node) Lead(by frame.Time, known bool) {
 	switch {
 	case !known:

@@ -5,41 +5,41 @@ import (
 	"gswitch/scheduler"
 )
 
-// A flood reaches ports that its sender does not mean. So its copies give
-// way to frames that are for one port alone: while such a frame waits at a port that is
-// backed up, in whatever class, copies are a part of what the port sends, and at all
-// times they hold little enough of the memory to leave the port half of what it always
-// has. Frames that only wait for the end of the vector in which they came, or for a few
-// others on the link, are no sign of too many.
+// A flood reaches ports that its sender does not intend. Its copies therefore give way to
+// frames for one port alone: while such a frame waits at a port that is backed up, in any
+// class, copies get only a share of what the port sends, and at all times they hold so
+// little memory that the port keeps half of what it may always hold. Frames that only
+// wait for the end of their vector, or for a few others on the link, are no sign of
+// congestion.
 
-// floods is what an own port has of copies in its egress queues.
+// floods is the state of flood copies in the egress queues of an own port.
 type floods struct {
 	frames int
-	sent   uint64     // by the port, when credit was last worked out
-	credit uint64     // bytes that may join beside others
-	wait   frame.Time // by which a frame waits longer at a port that is backed up
+	sent   uint64     // by the port, when credit was last updated
+	credit uint64     // bytes that may join besides other frames
+	wait   frame.Time // wait beyond which the port counts as backed up
 }
 
-// floodRoom is what any port of a worker may have of copies.
+// floodRoom is the limit of flood copies at any port of a worker.
 type floodRoom struct {
-	share  uint64 // of what a port sends, in 1/2^16; 0: copies are like other frames
+	share  uint64 // of what a port sends, in 1/2^16; 0: copies are treated like other frames
 	frames int    // at a port
 }
 
-// floodCredit is how many of the port's largest frames copies may be in a row beside
-// others. Where no frame waits for longer than as many take, copies need none.
+// floodCredit is how many of the port's largest frames may be copies in a row besides
+// other frames. If no frame waits longer than these take, copies need no credit.
 const floodCredit = 4
 
-// loopWait is how long frames may wait at a port that keeps up, only because the loop of
-// a worker takes its time. Ports without a rate know nothing else: what their ring does
-// not take waits longer.
+// loopWait is how long frames may wait at a port that keeps up, only because of the
+// worker's loop. It is the criterion at ports without a rate: frames that their ring does
+// not accept wait longer.
 const loopWait = 50 * frame.Microsecond
 
-// leastFloods is how many copies may wait at a port in the smallest memory.
+// leastFloods is how many copies may wait at a port with the smallest memory.
 const leastFloods = 8
 
-// adoptFloods sizes what copies of floods may take. The buffer has the same
-// configuration already.
+// adoptFloods sets the limits of flood copies. The buffer must already have the same
+// configuration.
 func (n *Node) adoptFloods(c *Config) {
 	n.floodRoom = floodRoom{share: uint64(c.Buffer.FloodShare * (1 << 16))}
 	largest := uint64(defaultMTU)
@@ -53,8 +53,8 @@ func (n *Node) adoptFloods(c *Config) {
 	n.floodRoom.frames = max(int(n.buffer.Own(largest)/2), leastFloods)
 }
 
-// admitsFlood reports whether a copy of a flood may join an egress queue, as far as
-// others are concerned.
+// admitsFlood reports whether a copy of a flood may join an egress queue, with regard to
+// other frames.
 func (n *Node) admitsFlood(ps *portState, m *frame.Meta) bool {
 	f := &ps.floods
 	if f.frames >= n.floodRoom.frames {
@@ -73,7 +73,7 @@ func (n *Node) admitsFlood(ps *portState, m *frame.Meta) bool {
 	return true
 }
 
-// leave counts a frame that joined off, if it is a copy of a flood.
+// leave removes a frame from the counts, if it is a copy of a flood.
 func (f *floods) leave(m *frame.Meta) {
 	if m.Flags&frame.Flooded == 0 {
 		return
@@ -82,8 +82,7 @@ func (f *floods) leave(m *frame.Meta) {
 	f.frames--
 }
 
-// thinFloods drops the copies of floods among frames for a worker that has more to do
-// than it gets done.
+// thinFloods drops the copies of floods among frames for a worker that is overloaded.
 func (n *Node) thinFloods(h *handoff) {
 	h.floods = false
 	if h.ring.Len() < h.ring.Cap()/2 {

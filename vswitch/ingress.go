@@ -6,13 +6,13 @@ import (
 	"gswitch/frame"
 )
 
-// The stages on the way in, in the order in which a frame meets them. Each
-// takes a vector and returns what is left of it; what it takes out was
-// dropped, consumed or handed to the slow path.
+// The ingress stages, in the order in which a frame passes them. Each takes a vector and
+// returns what is left of it; the frames that it removes were dropped, consumed or passed
+// to the slow path.
 
-// admit checks what must hold for any frame on this port and finds its VLAN
-// and traffic class. It is one pass, since all of it looks at the same line of
-// Meta and at the first bytes of the frame.
+// admit checks what must hold for any frame on this port and determines its VLAN and
+// traffic class. It is a single pass, since all of it needs the same cache line of Meta
+// and the first bytes of the frame.
 func (n *Node) admit(now frame.Time, port uint16, pp *portProgram, ps *portState, v []frame.Ref) []frame.Ref {
 	keep := v[:0]
 	self := n.selfMAC

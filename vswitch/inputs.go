@@ -5,72 +5,68 @@ import (
 	"gswitch/frame"
 )
 
-// InputQueues hold frames at the ports that they came by until there is room in
-// their egress queues, in place of the shared buffer, which holds what the switch
-// itself sends then, and copies. Pauses follow them. Each worker has those of its
-// egress ports.
+// InputQueues hold frames at their ingress ports until there is room in their egress
+// queues. They replace the shared buffer, which then holds only copies and what the
+// switch itself sends. Pauses depend on them. Each worker has those of its egress ports.
 type InputQueues interface {
-	// Arrive takes in a frame that was forwarded, by Meta.InPort, OutPort, Class and
-	// Wire, and sets Meta.Cost, which is more than 0; or refuses it. What Next has to
-	// give out at now was taken before.
+	// Arrive accepts a frame that was forwarded, by Meta.InPort, OutPort, Class and Wire,
+	// and sets Meta.Cost, which is greater than 0; or it refuses the frame. What Next can
+	// return at now must have been taken before.
 	Arrive(now frame.Time, r frame.Ref) bool
-	// Due returns the instant at which Next has something to do, Never while nothing
-	// is under way.
+	// Due returns the time at which Next has something to do, Never while no frame is on
+	// its way.
 	Due() frame.Time
-	// Next returns the next frame that has come to its egress queue by now, and when;
-	// Nil if there is none.
+	// Next returns the next frame that has reached its egress queue by now, and when; Nil
+	// if there is none.
 	Next(now frame.Time) (frame.Ref, frame.Time)
-	// Leave says that a frame of Next left its egress queue, or was dropped there.
+	// Leave says that a frame of Next has left its egress queue, or was dropped there.
 	Leave(now frame.Time, m *frame.Meta)
-	// Refused reports a frame that several ports send, and for which the shared buffer
-	// had no room at one of them.
+	// Refused reports a frame to several ports for which the shared buffer had no room at
+	// one of them.
 	Refused(m *frame.Meta)
-	// Flush removes frames that Next has not given out, and returns how many it wrote
-	// to out: 0 when there are none.
+	// Flush removes frames that Next has not returned, and returns how many it wrote to
+	// out: 0 if none are left.
 	Flush(out []frame.Ref) int
-	// Wants returns the classes for which the neighbour at an ingress port should
-	// pause, NextDirty an ingress port for which that changed since it was last
-	// returned here.
+	// Wants returns the classes for which the neighbour at an ingress port should pause.
+	// NextDirty returns an ingress port for which that has changed since it last returned
+	// that port.
 	Wants(port uint16) uint8
 	NextDirty() (port uint16, ok bool)
 
-	// Bytes returns what counts for a pause of a class at an ingress port.
+	// Bytes returns the bytes that count towards a pause of a class at an ingress port.
 	Bytes(port uint16, class uint8) uint64
-	// Each visits the frames of a class that wait at an ingress port, first ones
-	// first, as long as visit returns true.
+	// Each visits the frames of a class that wait at an ingress port, in order, as long
+	// as visit returns true.
 	Each(port uint16, class uint8, visit func(r frame.Ref) bool)
-	// Stuck returns the egress port whose full queue holds up a class at an ingress
-	// port; false where none does.
+	// Stuck returns the egress port whose full queue blocks a class at an ingress port;
+	// false if none does.
 	Stuck(port uint16, class uint8) (out uint16, ok bool)
 	// Blocked visits the ingress ports whose first frame of a class goes to an egress
 	// port.
 	Blocked(out uint16, class uint8, visit func(in uint16))
 }
 
-// copied are the frames that are sent by several ports. They do not wait in input
-// queues, since there they would hold up what comes behind them: a slow port would slow
-// all that send something to all ports, and a slow mirror those whose frames it copies.
+// copied selects frames that are sent through several ports. They do not wait in input
+// queues, where they would block the frames behind them: a slow port would slow all
+// senders of such frames, and a slow mirror all senders of mirrored frames.
 const copied = frame.IsClone | severalPorts
 
-// severalPorts are the frames that are sent to more than one station, or to one that
-// is not known.
+// severalPorts selects frames to more than one station, or to an unknown one.
 const severalPorts = frame.IsMulticast | frame.IsBroadcast | frame.Flooded
 
-// Passage is what the options of a feature with InputQueues report of the way of
-// frames through a switch.
+// Passage describes the path of frames through a switch whose options have InputQueues.
 type Passage interface {
-	// Rate returns the bit/s at which a frame passes from its ingress to its egress
-	// queue, in a switch whose fastest port has a rate.
+	// Rate returns the rate in bit/s at which a frame passes from its ingress to its
+	// egress queue, if the switch's fastest port has rate fastest.
 	Rate(fastest uint64) uint64
-	// Wait returns for how long a frame waits before that in any case.
+	// Wait returns the least time that a frame waits before that.
 	Wait() frame.Time
-	// Queues returns the most bytes that wait at an ingress port, and for an egress
-	// port.
+	// Queues returns the most bytes that wait at an ingress port, and for an egress port.
 	Queues() (ingress, egress uint32)
 }
 
-// checkInputs reports what stands against the input queues of a configuration,
-// such as thresholds that could lose frames, with those that are safe.
+// checkInputs reports what is wrong with the input queues of a configuration, such as
+// thresholds that could lose frames; the error has the safe ones.
 func (cfg *Config) checkInputs() error {
 	for _, f := range features {
 		if f.InputQueued && f.Check != nil && cfg.uses(f) {
@@ -96,8 +92,8 @@ func (n *Node) adoptInputs(now frame.Time) {
 	n.inputs = in
 }
 
-// dismissInputs ends the input queues: what waits in them is dropped, what has
-// come to its egress queue leaves by it.
+// dismissInputs ends the input queues: frames that wait in them are dropped, and those
+// that have reached their egress queue leave through it.
 func (n *Node) dismissInputs(now frame.Time) {
 	n.flushInputs()
 	for i := range n.ports {
@@ -128,8 +124,7 @@ func (n *Node) flushInputs() {
 	}
 }
 
-// await takes a frame whose egress port is known into the queue of the port it
-// came by.
+// await puts a frame whose egress port is known into the queue of its ingress port.
 func (n *Node) await(ps *portState, r frame.Ref, m *frame.Meta) {
 	if n.inputs.Due() <= n.now {
 		n.advanceInputs(n.now)
@@ -147,15 +142,15 @@ func (n *Node) await(ps *portState, r frame.Ref, m *frame.Meta) {
 	}
 }
 
-// advanceInputs puts what has come to its egress queue by now into it.
+// advanceInputs moves frames that have reached their egress queue by now into it.
 func (n *Node) advanceInputs(now frame.Time) {
 	for r, at := n.inputs.Next(now); r != frame.Nil; r, at = n.inputs.Next(now) {
 		n.joinFromInput(at, r)
 	}
 }
 
-// notExpected takes a frame that no longer waits at an input off what its egress queue
-// expects.
+// notExpected removes a frame that no longer waits at an input from those that its egress
+// queue expects.
 func (n *Node) notExpected(m *frame.Meta) {
 	if s := n.ports[m.OutPort].sched; s != nil {
 		s.Expected(int(m.Queue), m.Wire)

@@ -11,20 +11,20 @@ import (
 	"gswitch/wire"
 )
 
-// What the control plane reads of a Node. It must be called by the worker
-// that steps the node, between two steps: the words are plain.
+// What the control plane reads of a Node. It must be called by the worker that steps the
+// node, between two steps: the counters are plain words.
 
-// HasPort reports whether this worker has adopted a program with the port: only
-// then may it be read.
+// HasPort reports whether this worker has adopted a program with the port. The port may
+// only be read if it has.
 func (n *Node) HasPort(port uint16) bool { return int(port) < len(n.ports) }
 
-// ReadPort adds what this worker counted for a port to c.
+// ReadPort adds this worker's counters of a port to c.
 func (n *Node) ReadPort(port uint16, c *PortCounts) {
 	ps := &n.ports[port]
 	c.Plus(&PortCounts{Rx: ps.rx, Tx: ps.tx, RxClass: ps.rxClass, Drops: ps.drops, ParseErrors: ps.parseErrors, QueueDrops: ps.queueDrops})
 }
 
-// AddDrops adds what this worker dropped of a port, by reason.
+// AddDrops adds this worker's drops at a port, by reason.
 func (n *Node) AddDrops(port uint16, to *[frame.NumReasons]uint64) {
 	ps := &n.ports[port]
 	for r := range to {
@@ -85,12 +85,13 @@ func (n *Node) Neighbors() []Neighbor {
 	return out
 }
 
-// NeighborUse is how much is in use of the neighbour table, and of what else neighbours fill.
+// NeighborUse is the use of the neighbour table and of other state that neighbours can
+// fill.
 type NeighborUse struct {
 	Entries    int // resolved or not
-	Unresolved int // that are being asked for
+	Unresolved int // for which requests are being sent
 	Ports      [MaxPorts]struct{ Entries, Unresolved int }
-	Datagrams  int // for the switch itself that are not whole
+	Datagrams  int // datagrams to the switch itself that are incomplete
 }
 
 // NeighborUse reports the neighbour table. Only worker 0 has it.

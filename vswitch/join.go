@@ -6,19 +6,19 @@ import (
 	"gswitch/frame"
 )
 
-// Every frame that waits in an egress queue came into it by join, and every one that
-// leaves it passes left: frames that are sent in finish (egress.go), those that are
-// dropped from a queue in leave, and those that are taken from the middle of a queue
-// and stay charged in Extract (services.go).
+// Every frame that waits in an egress queue entered it through join, and every frame that
+// leaves it passes left: frames that are sent, in finish (egress.go); those that are
+// dropped from a queue, in leave; and those that are taken from the middle of a queue and
+// stay charged, in Extract (services.go).
 
-// join puts a frame that is charged into its egress queue and shows it to
-// whatever watches that queue. at is now, or a moment before for what has
-// come from an input queue meanwhile.
+// join puts a charged frame into its egress queue and shows it to whatever watches that
+// queue. at is now, or slightly earlier for a frame that has come from an input queue in
+// the meantime.
 func (n *Node) join(at frame.Time, ps *portState, r frame.Ref, m *frame.Meta) {
 	if ps.arc.queued != 0 {
 		n.noteQueued(ps, r, m)
 	}
-	if ps.sched.Quickens(m.Queue) { // else its head says when it sends
+	if ps.sched.Quickens(m.Queue) { // otherwise its head determines when it sends
 		n.touched.add(m.OutPort)
 	}
 	if m.Flags&frame.Flooded != 0 {
@@ -33,7 +33,7 @@ func (n *Node) join(at frame.Time, ps *portState, r frame.Ref, m *frame.Meta) {
 type Queued struct {
 	Ref   frame.Ref
 	Ahead uint64 // bytes that waited in the queue before it
-	Place uint64 // among all frames that ever joined the queue: the first has 1
+	Place uint64 // position among all frames that ever joined the queue; the first has 1
 }
 
 // noteQueued keeps a frame for the features that look at what joins queues.

@@ -12,34 +12,33 @@ import (
 	"gswitch/pipeline"
 )
 
-// MaxLearned is how many routes a switch learns: more than the Internet has of
-// both families.
+// MaxLearned is how many routes a switch learns: more than the Internet has in both
+// families together.
 const MaxLearned = 2 << 20
 
-// MaxPrefixes is how many different prefixes a switch learns as long as it exists:
-// each has counters, which stay when it goes, so that announcements of ever
-// new ones could take all memory.
+// MaxPrefixes is how many different prefixes a switch learns during its lifetime: each
+// has counters, which remain when the prefix is withdrawn, so that announcements of ever
+// new prefixes could exhaust memory.
 const MaxPrefixes = 2 * MaxLearned
 
-// LearnedUse says how many routes are learned now, and how many different prefixes
-// routes have had, those of the configuration among them. It must not run beside
-// changes of the switch.
+// LearnedUse returns how many routes are learned now, and how many different prefixes
+// have had routes, including those of the configuration. It must not run concurrently
+// with changes of the switch.
 func (sw *Switch) LearnedUse() (routes, prefixes int) { return len(sw.learned), sw.ids.routes.len() }
 
-// LearnRoutes makes routes that routing daemons found those of the switch, and
-// withdraws others: all of them at once, in one build of the table. A route of
-// the configuration hides the learned one of the same prefix. What is learned
-// outlives an Apply.
+// LearnRoutes adds routes that routing daemons found, and withdraws others, all in one
+// build of the table. A configured route hides the learned one with the same prefix.
+// Learned routes survive an Apply.
 type LearnRoutes struct {
-	Reset  bool // withdraw all that was learned before
+	Reset  bool // withdraw everything that was learned before
 	Set    []Route
-	Delete []netip.Prefix // those that were not learned are passed over
+	Delete []netip.Prefix // prefixes that were not learned are ignored
 
-	// Unused says, when it is prepared, how many of Set lead nowhere: no network of
-	// the switch has their next hop.
+	// Unused is set when the change is prepared: the number of routes in Set that lead
+	// nowhere, because no network of the switch has their next hop.
 	Unused int
-	// Refused says, when it is prepared, how many of Set have prefixes that are too
-	// many: the switch has learned as many others as it may as long as it exists.
+	// Refused is set when the change is prepared: the number of routes in Set that exceed
+	// MaxPrefixes.
 	Refused int
 }
 
@@ -71,7 +70,7 @@ func (c *LearnRoutes) prepare(sw *Switch) (func(frame.Time), error) {
 	return commit, nil
 }
 
-// learnAgain enters all that was learned into a program made anew.
+// learnAgain enters all learned routes into a program that was rebuilt.
 func (sw *Switch) learnAgain(p *Program) error {
 	if len(sw.learned) == 0 {
 		return nil
@@ -91,12 +90,12 @@ func comparePrefixes(a, b netip.Prefix) int {
 	return a.Bits() - b.Bits()
 }
 
-// learn changes learned routes in one build of the table. It returns how many
-// of set lead nowhere, and how many have prefixes that are too many.
+// learn changes learned routes in one build of the table. It returns how many routes of
+// set lead nowhere, and how many exceed the limit of prefixes.
 func (p *Program) learn(set []Route, gone []netip.Prefix, ids *idSet) (unused, refused int, err error) {
 	p.dropUnusedSets()
 	rt := &p.routing
-	// Once for all of them: workers read the slices and maps of programs before.
+	// Copy once for all of them: workers read the slices and maps of earlier programs.
 	rt.entries, rt.sets, rt.fresh = slices.Clone(rt.entries), maps.Clone(rt.sets), true
 	defer func() { rt.fresh = false }()
 	var in []pipeline.Route
@@ -121,7 +120,7 @@ func (p *Program) learn(set []Route, gone []netip.Prefix, ids *idSet) (unused, r
 		name := prefix.String()
 		if ids.full(name) {
 			refused++
-			continue // it has no route by this that would have to go
+			continue // it has no such route to remove
 		}
 		id := ids.get(name)
 		for len(rt.entries) <= int(id) {

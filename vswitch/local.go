@@ -7,25 +7,24 @@ import (
 	"gswitch/wire"
 )
 
-// local is the slow path: what the switch itself must answer or find out. It
-// runs on worker 0, which is the only writer of the neighbour table; other
-// workers hand their frames to it. Nothing here is per-frame work of a
-// forwarded flow.
+// local is the slow path: what the switch itself must answer or find out. It runs on
+// worker 0, which is the only writer of the neighbour table; other workers pass their
+// frames to it. Nothing here is done per frame of a forwarded flow.
 type local struct {
 	n     *Node
 	table map[nextHop]*neighbor
-	// The same in the order in which they were made: whatever does something
-	// with all of them does it in this order, so that a run repeats.
+	// The same in order of creation: whatever handles all of them uses this order, so
+	// that a run is repeatable.
 	first, last *neighbor
-	// Each list holds timers of one length, so that it is in the order in
-	// which they are due: what a timer costs does not grow with the table.
+	// Each list holds timers of one length, and is therefore sorted by expiry: the cost
+	// of a timer does not grow with the table.
 	retries, confirms timerList
 	due               frame.Time                  // next timer
-	datagrams         []datagram                  // echo requests that are not whole, in the order in which they began
+	datagrams         []datagram                  // incomplete echo requests, in order of arrival
 	gathered          []byte                      // bytes of a frame in several chunks
 	pending           int                         // frames that wait for neighbours
 	unresolved        int                         // neighbours without a MAC
-	shares            [MaxPorts + 1]neighborShare // by port; the last one: static ones, and those of no port
+	shares            [MaxPorts + 1]neighborShare // by port; the last one is for static ones, and those without a port
 }
 
 func newLocal(n *Node) *local {
@@ -114,8 +113,8 @@ func (n *Node) localGroup(m *frame.Meta, r frame.Ref) bool {
 	return m.Flags&frame.HasIPv6 != 0 && m.Proto == wire.ProtoICMPv6
 }
 
-// arpConcerns leaves out what most broadcasts are, questions of other stations
-// for others. Questions for us, answers, and announcements (RFC 5227 3) stay.
+// arpConcerns excludes most broadcasts, requests of other stations for others. Requests
+// for our addresses, replies, and announcements (RFC 5227 3) pass.
 func (p *Program) arpConcerns(f uint16, a wire.ARP) bool {
 	sip, tip := a.SenderIP(), a.TargetIP()
 	return a.Op() != wire.ARPRequest || sip == tip || p.owns(f, key4(binary.BigEndian.Uint32(tip[:])))

@@ -7,21 +7,20 @@ import (
 	"gswitch/wire"
 )
 
-// memo caches what was decided for IPv4 flows that were routed. A vector
-// shares one look at the tables among frames that are alike; a frame that
-// comes alone, as nearly all do in virtual time, has no others to share with but
-// the frames of its flow before it.
+// memo caches forwarding decisions for routed IPv4 flows. Within a vector, similar frames
+// share table lookups. A frame that arrives alone, as nearly all do in virtual time, can
+// share only with earlier frames of its flow.
 //
-// An entry holds in one epoch: a new program, a link that comes or
-// goes and a neighbour that changes each begin another.
+// An entry is valid in one epoch: a new program, a link that goes up or down and a
+// neighbour that changes each start a new one.
 type memo struct {
 	epoch     uint32
 	neighbors uint32 // version of the neighbour table in this epoch
 	flow      [memoFlows]memoFlow
 }
 
-// memoFlows is as many flows as are under way at once through most switches;
-// it takes 10 KB.
+// memoFlows is the number of flows that are active at once through most switches; it
+// takes 10 KB.
 const memoFlows = 256
 
 // memoFlow is one flow: its addresses and hash, and where it goes.

@@ -15,8 +15,8 @@ import (
 type neighborTable struct {
 	slots []neighborSlot
 	mask  uint32
-	// Keys of the hash. Whoever knew them could choose addresses that stand in one
-	// row, all of which a lookup would go through.
+	// Keys of the hash. With known keys an attacker could choose addresses that are
+	// stored in one run of slots, which every lookup would have to search.
 	k0, k1 uint64
 	used   int // slots that hold or held an entry; writer only
 	// version changes with every entry, after it.

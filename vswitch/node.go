@@ -28,7 +28,7 @@ type Node struct {
 	parser    *wire.Parser
 	selfMAC   uint64
 
-	// The loop's time and program, so that stages need not pass them on.
+	// Time and program of the present step, so that stages need not pass them on.
 	now   frame.Time
 	lead  feature.Slew // synchronised time less the node's own; 0 without
 	leads bool         // lead is known
@@ -38,24 +38,24 @@ type Node struct {
 	linkUp  portSet // ports that are enabled and have a link
 	links   uint32  // Switch.links, when linkUp was last judged
 	busy    portSet // own ports with something queued
-	touched portSet // own ports that may send earlier than when they were last asked
+	touched portSet // own ports that may send earlier than when last asked
 	buffer  *buffer.Buffer
 	shared  scheduler.Shared // by queues of several ports
-	// Where frames wait before their egress queue; nil: they do not.
+	// Where frames wait before their egress queue; nil: nowhere.
 	inputs  InputQueues
 	held    int // frames in the queues
 	maxHeld int
-	// Of maxHeld, what lossy frames may take; the rest is the headroom of
-	// lossless ones, while short holds all their classes back.
+	// The part of maxHeld that lossy frames may take. The rest is the headroom of
+	// lossless frames; while short is set, all lossless classes are paused.
 	lossyHeld int
-	counted   bool // the buffer counts chunks, and shares them out
+	counted   bool // the buffer counts and divides chunks
 	short     bool
 	floodRoom floodRoom
 	acl       aclState
 	memo      memo
 	local     *local // the slow path, worker 0 only
 
-	// Scratch space of one vector.
+	// Scratch space for one vector.
 	routeVec   [vector]frame.Ref
 	routeID    [vector]uint32
 	routeAddr  [vector]addresses
@@ -71,54 +71,54 @@ type Node struct {
 	dead       [4 * vector]frame.Ref
 	deadN      int
 
-	// Towards and from other workers, by worker.
+	// To and from other workers, by worker.
 	handoff  []handoff
 	handIn   []*frame.Ring
 	handedTo uint64
-	wakeBit  uint64     // bit by which an engine knows this worker
-	wakeBits uint64     // and those of all workers of the switch
-	wants    []wantMask // pauses that are wanted by this worker's share of the buffer, by port
+	wakeBit  uint64     // bit of this worker in the engine
+	wakeBits uint64     // bits of all workers of the switch
+	wants    []wantMask // by port: pauses wanted by this worker's share of the buffer
 
 	count           Counts
-	selfDrops       [frame.NumReasons]uint64 // frames of our own that could not be made or sent
+	selfDrops       [frame.NumReasons]uint64 // our own frames that could not be made or sent
 	icmpLimit       pipeline.Meter
 	redirected      redirects
 	ipID            uint16 // of the last IPv4 header of our own
 	rng             frame.Rand
 	controlDue      frame.Time             // next timer of flow control
-	pauses          *pauseLog              // nil: none is kept
+	pauses          *pauseLog              // nil: no log
 	featuresDue     frame.Time             // next timer of a feature
 	deferred        [vector]composedNotice // messages that wait for the end of the vector
 	deferredN       int
 	features        []running      // by the index of each in the package's features
-	joined          [vector]Queued // frames that joined queues and have not been shown to features
+	joined          [vector]Queued // frames that joined queues and that features have not seen yet
 	joinedN         int
-	joinedFor       uint32            // the features that are to see them
-	forwardsTo      uint32            // those that see frames before they join
-	copiesTo        uint32            // those that see copies for mirrors
+	joinedFor       uint32            // the features that will see them
+	forwardsTo      uint32            // the features that see frames before they join
+	copiesTo        uint32            // the features that see mirror copies
 	gathered        [vector]frame.Ref // frames that they have not seen yet
 	gatheredN       int
-	droppedTo       uint32               // those that see what is dropped
-	sends           [2][vector]frame.Ref // what features send when the vector has its queues, and what they send meanwhile
+	droppedTo       uint32               // the features that see dropped frames
+	sends           [2][vector]frame.Ref // what features send once the vector is queued, and what they send in the meantime
 	sending         uint8                // which of the two is next
 	sendsN          int
-	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again
+	sweepAt         frame.Time // when dynamic thresholds are judged again
 	ageAt           frame.Time // next step of ageing
 	losslessClasses uint8
 	routeCount      []Traffic // by route id
 	aclCount        []Traffic // by rule id
 
 	paths paths
-	shown *scheduler.ShownLoads // of own ports, to other workers; nil if there are none
+	shown *scheduler.ShownLoads // of own ports, to other workers; nil if not needed
 
-	dropped []frame.Ref // listed for a capture instead of freed; without capacity while none runs
+	dropped []frame.Ref // listed for a capture instead of freed; capacity 0 while none runs
 }
 
 type handoff struct {
 	ring   *frame.Ring
 	v      [vector]frame.Ref
 	n      int
-	floods bool // copies of floods are among them
+	floods bool // it contains copies of floods
 }
 
 // portState is what one worker keeps of a port.
@@ -134,11 +134,11 @@ type portState struct {
 	ownRate     uint64         // bit/s; 0: no limit
 	twin        [twinGroups]pipeline.Meter
 	twinLimit   uint32 // frames/s; 0: none
-	wraps       uint32 // features that unwrap what comes in, as in an arc
-	arrives     uint32 // features that look at what arrives, as in an arc
-	admitted    uint32 // and at what passed the access list
+	wraps       uint32 // features that unwrap arriving frames, as in an arc
+	arrives     uint32 // features that see arriving frames, as in an arc
+	admitted    uint32 // features that see frames that passed the access list
 
-	// Of the worker that owns the port only.
+	// Only on the worker that owns the port.
 	sched     *scheduler.Port
 	pfc       *pfc.Port
 	arc       arc
@@ -147,14 +147,14 @@ type portState struct {
 	floods    floods     // copies of floods in its queues
 	dropping  uint8      // queues that the storm watchdog drains
 	collected uint8      // classes last collected from other workers
-	watchdog  frame.Time // after which the storm watchdog acts; 0: never
+	watchdog  frame.Time // when the storm watchdog acts; 0: never
 }
 
 // Receive implements frame.Node: the way of a frame from its port into an
 // egress queue.
 func (n *Node) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	n.now = now
-	if int(port) >= len(n.prog.ports) { // removed a moment ago
+	if int(port) >= len(n.prog.ports) { // it has just been removed
 		for _, r := range v {
 			n.arena.Meta(r).InPort = port
 		}
@@ -269,8 +269,8 @@ func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	if released > 0 {
 		n.flowControl(now)
 	}
-	// What waited before is for Advance (TimerWake): before PortWake nothing happens here, and
-	// a recorder does not note it.
+	// Frames that waited earlier are for Advance (TimerWake): before PortWake nothing
+	// happens here, and a recorder does not record it.
 	if n.sendsN > 0 && (released > 0 || shed) {
 		n.sendAll(now)
 	}
@@ -380,8 +380,8 @@ func (n *Node) Touched(out []uint16) (k int) {
 	return k
 }
 
-// Handoff returns, as a bitmap of the engine's workers, to whom this one has handed frames
-// since it was last asked: an engine wakes those that sleep.
+// Handoff returns, as a bitmap of the engine's workers, to which workers this one has
+// passed frames since the last call: an engine wakes those that sleep.
 func (n *Node) Handoff() uint64 {
 	w := n.handedTo
 	n.handedTo = 0
@@ -456,15 +456,14 @@ func (n *Node) freeDropped() {
 // not fit is freed. nil ends it.
 func (n *Node) TapDrops(buf []frame.Ref) { n.dropped = buf[:0:cap(buf)] }
 
-// TakeDrops returns what was listed, which is the caller's then, and empties
-// the list.
+// TakeDrops returns the listed frames, which the caller then owns, and empties the list.
 func (n *Node) TakeDrops() []frame.Ref {
 	v := n.dropped
 	n.dropped = n.dropped[:0]
 	return v
 }
 
-// Flush frees what the node holds outside the queues of its ports, when it is
+// Flush frees the frames that the node holds outside the queues of its ports, when it is
 // removed: frames that wait for a neighbour or come from other workers.
 func (n *Node) Flush(now frame.Time) {
 	n.now = now

@@ -9,11 +9,11 @@ import (
 	"gswitch/wire"
 )
 
-// What congestion points send to senders travels as ICMP messages, so that it
-// finds its way over routers, too.
+// Messages of congestion points to senders are ICMP messages, so that they can cross
+// routers, too.
 
-// notices go in the highest class, which is never paused: behind the data that
-// they are about they would be late.
+// noticeDSCP puts notices into the highest class, which is never paused: behind the data
+// that they are about they would be late.
 const noticeDSCP = 56
 
 // dummySource is the source of ICMP messages of a switch without an address of
@@ -23,17 +23,17 @@ var dummySource = [4]byte{192, 0, 0, 8}
 // unanswerable are the flags of frames whose sender gets no notice.
 const unanswerable = frame.IsMulticast | frame.IsBroadcast | frame.IsClone
 
-// Answerable reports whether a frame has a sender that a notice would find.
+// Answerable reports whether a frame has a sender that a notice can reach.
 func Answerable(m *frame.Meta) bool {
 	return m.Flags&(frame.HasIPv4|frame.HasIPv6) != 0 && m.Flags&unanswerable == 0 && m.InPort != m.OutPort
 }
 
-// NoteSender notes how the sender of a frame with the bytes b is found.
+// NoteSender records how to reach the sender of a frame with bytes b.
 func NoteSender(to *notice.Sender, b []byte, m *frame.Meta) {
 	to.IPv6 = m.Flags&frame.HasIPv6 != 0
 	to.Port, to.VID, to.MAC, to.About = m.InPort, m.VID, wire.Ethernet(b).SrcUint64(), m.OutPort
 	if m.Flags&frame.Routed != 0 {
-		to.MAC = 0 // ours by now: the way back is a route
+		to.MAC = 0 // it is ours by now: the way back is a route
 	}
 	quote := len(to.Back)
 	if !to.IPv6 {
@@ -77,26 +77,26 @@ func (n *Node) compose(now frame.Time, t *Message, to *notice.Sender) (composedN
 	return composedNotice{r: r, port: to.Port, vid: to.VID, ipv6: to.IPv6}, true
 }
 
-// Message is what a congestion point sends to all its flows alike: all of an ICMP
-// message but what it quotes.
+// Message is an ICMP message that a congestion point sends to all its flows, without the
+// quoted packet.
 type Message struct {
 	Head [notice.MaxLen]byte
 	n    int
 	sum  uint64 // of head, for the checksum over IPv4
 }
 
-// Set takes over the first n bytes of Head, an ICMP message of type
-// notice.Type4.
+// Set takes the first n bytes of Head, an ICMP message of type notice.Type4, as the
+// message.
 func (t *Message) Set(n int) {
 	t.n = n
 	t.sum = sumOf(t.Head[:n])
 }
 
-// sumOf returns the sum of b for wire.SegmentChecksum to go on with. b is of
-// even length.
+// sumOf returns the sum of b in the form that wire.SegmentChecksum continues from. b must
+// have even length.
 func sumOf(b []byte) uint64 { return uint64(bits.ReverseBytes16(^wire.Checksum(b))) }
 
-// write makes b the message for a to, checksum included.
+// write writes the message for sender to into b, including the checksum.
 func (t *Message) write(b []byte, to *notice.Sender, pseudo uint64) {
 	copy(b, t.Head[:t.n])
 	copy(b[t.n:], to.Back[:to.Len])
@@ -146,9 +146,9 @@ func (n *Node) sendNotice(now frame.Time, s composedNotice) {
 	n.emit(s.r)
 }
 
-// DeferNotice is SendNotice within the stages of a vector: the message leaves when all
-// frames of the vector have their queues. It returns false if there is no room
-// for it, either.
+// DeferNotice is SendNotice for use within the stages of a vector: the message is sent
+// when all frames of the vector have been queued. It also returns false if there is no
+// room for it.
 func (n *Node) DeferNotice(t *Message, to *notice.Sender) bool {
 	s, ok := n.compose(n.now, t, to)
 	switch {
@@ -163,8 +163,8 @@ func (n *Node) DeferNotice(t *Message, to *notice.Sender) bool {
 	return true
 }
 
-// endVector shows features what has joined queues, and sends their notices. Notices
-// join queues themselves, and cause none.
+// endVector shows features which frames have joined queues, and sends their notices.
+// Notices join queues themselves, but cause no further ones.
 func (n *Node) endVector(now frame.Time) {
 	n.showQueued()
 	for i := 0; i < n.deferredN; i++ {

@@ -5,9 +5,10 @@ import (
 	"gswitch/pipeline"
 )
 
-// A switch sends requests for neighbours and notices to senders on links that carry data.
-// What it sends by itself takes at most an eighth of each; a tenth of a second of that,
-// at least sixteen large frames, at once. (Errors have a limit of their own.)
+// A switch sends neighbour requests, and notices to senders, on links that carry data.
+// The frames that it sends by itself take at most an eighth of each link, with a burst of
+// a tenth of a second of that, but at least sixteen large frames. (ICMP errors have a
+// limit of their own.)
 const ownShare = 8
 
 // adoptOwn gives the switch's own frames their share of a port's link.

@@ -10,37 +10,37 @@ import (
 	"gswitch/scheduler"
 )
 
-// PathsConfig says how one of several next hops is chosen for a frame.
+// PathsConfig configures how one of several next hops is chosen for a frame.
 type PathsConfig struct {
-	// Choose is the way of routes that do not name their own.
+	// Choose is the method for routes that do not set their own.
 	Choose pipeline.Chooser
-	// Thresholds of the adaptive choice in drain bytes of a port's queue,
-	// ascending, up to pipeline.MaxTiers; or Times, as what the port sends in
-	// such a time, for ports of different rates. Neither: 16 KiB and 64 KiB
-	// (DeTail: Zats et al., UCB/EECS-2012-33, section 6.1).
+	// Thresholds of the adaptive choice in drain bytes of a port's queue, ascending, up
+	// to pipeline.MaxTiers; or Times, the thresholds as times at the port's rate, for
+	// ports of different rates. If neither is set: 16 KiB and 64 KiB (DeTail: Zats et
+	// al., UCB/EECS-2012-33, section 6.1).
 	Thresholds []uint64
 	Times      []frame.Time
-	// FlowletGap is the pause after which a flow may go another way; 0 = 500 us.
+	// FlowletGap is the pause after which a flow may take another path; 0 = 500 us.
 	FlowletGap frame.Time
-	// Assigned counts frames for their port from when it is chosen, also while
-	// they wait at an input for their egress queue.
+	// Assigned counts frames as load of their port from the time it is chosen, including
+	// while they wait at an input for their egress queue.
 	Assigned bool
-	// Exempt are classes, as a bitmap, whose frames go by flow all the same:
-	// probes and mirrored frames whose path is what they are about.
+	// Exempt is a bitmap of classes whose frames are hashed by flow in any case: probes,
+	// and mirrored frames whose path is of interest.
 	Exempt uint8
 }
 
 var defaultThresholds = []uint64{16 << 10, 64 << 10}
 
-// defaultFlowletGap is that of the paper's testbed (Vanini et al., NSDI 2017,
-// section 4).
+// defaultFlowletGap is the gap of the paper's testbed (Vanini et al., NSDI 2017, section
+// 4).
 const defaultFlowletGap = 500 * frame.Microsecond
 
-// flowletBits gives as many entries as flows are under way at once through
-// most switches, and more. They take 24 bytes each.
+// flowletBits gives more entries than there are active flows in most switches. An entry
+// takes 24 bytes.
 const flowletBits = 13
 
-// Validate reports what no switch can go by.
+// Validate reports what no switch can do.
 func (c *PathsConfig) Validate() error {
 	switch {
 	case c.Choose >= pipeline.NumChoosers:
@@ -79,7 +79,7 @@ func (c *PathsConfig) thresholds(p *PortConfig) []uint64 {
 	return v
 }
 
-// Bytes returns the thresholds of a port for which they are given in bytes.
+// Bytes returns the thresholds if they are given in bytes.
 func (c *PathsConfig) Bytes() []uint64 {
 	if len(c.Thresholds) == 0 {
 		return defaultThresholds
@@ -95,16 +95,16 @@ func (c *PathsConfig) Tiers() int {
 	return len(defaultThresholds)
 }
 
-// paths is what a worker chooses paths by.
+// paths is the state with which a worker chooses paths.
 type paths struct {
 	gap      frame.Time
-	flowlets *pipeline.Flowlets // nil: no group goes by flowlets
+	flowlets *pipeline.Flowlets // nil: no group uses flowlets
 	exempt   uint8
 	tiers    int
 	exact    bool
-	loads    *scheduler.Loads // nil: no group goes by load
-	// What this worker has handed to the ports of others in this vector:
-	// their owners cannot have counted it yet.
+	loads    *scheduler.Loads // nil: no group chooses by load
+	// What this worker has passed to other workers' ports in this vector, which their
+	// owners cannot have counted yet.
 	ahead  []*scheduler.Drain
 	handed portSet
 	set    [pipeline.MaxTiers]pipeline.PortSet // scratch: below, for all workers
@@ -113,12 +113,12 @@ type paths struct {
 	count  PathCounts
 }
 
-// PathCounts are what a worker counts of its choices.
+// PathCounts are the counters of a worker's choices.
 type PathCounts struct {
-	// Tier counts adaptive choices by class and by the first threshold that
-	// the port was below; MaxTiers: it was below none.
+	// Tier counts adaptive choices by class and by the first threshold that the port's
+	// load was below; MaxTiers: it was below none.
 	Tier     [8][pipeline.MaxTiers + 1]uint64
-	Flowlets uint64 // that began
+	Flowlets uint64 // flowlets that started
 }
 
 // Plus adds the counts of another worker.
@@ -168,7 +168,7 @@ func (n *Node) adoptPaths(configured bool) {
 	}
 }
 
-// watch keeps account of a port's load, if anything goes by it.
+// watch tracks a port's load, if anything depends on it.
 func (n *Node) watch(i uint16) {
 	x, ps := &n.paths, &n.ports[i]
 	if !n.prog.routing.byLoad || int(i) >= len(n.prog.ports) || n.prog.ports[i].name == "" {
@@ -189,8 +189,8 @@ func (n *Node) watch(i uint16) {
 	x.ahead[i] = scheduler.NewDrain(x.loads, i, thresholds, false, x.exact)
 }
 
-// choose returns the next hop of a group for a frame, as an index of
-// routing.hops. It is the one place where a way is chosen.
+// choose returns the next hop of a group for a frame, as an index of routing.hops. It is
+// the only place where a path is chosen.
 func (n *Node) choose(group uint32, m *frame.Meta) uint32 {
 	g := n.prog.routing.groups[group]
 	key := m.Hash
@@ -226,9 +226,9 @@ func (n *Node) choose(group uint32, m *frame.Meta) uint32 {
 	return n.chooseByKey(g, key)
 }
 
-// chooseByKey is choose for a flow, or for what stands for one. Those of a
-// next hop whose port has no link are spread over the others by their weights;
-// those of the others stay.
+// chooseByKey is choose for a flow, or for whatever the key represents. Flows of a next
+// hop whose port has no link are spread over the others by weight; the flows of the
+// others do not move.
 func (n *Node) chooseByKey(g *pipeline.Group, key uint32) uint32 {
 	hop := g.Select(key)
 	if n.hasLink(hop) {
@@ -254,7 +254,8 @@ func (n *Node) chooseByKey(g *pipeline.Group, key uint32) uint32 {
 	return hop
 }
 
-// rekeys finds a link where half of the weight is left but once in 65536.
+// rekeys is enough attempts to find a link, if half of the weight is left, except once in
+// 65536 times.
 const rekeys = 16
 
 func (n *Node) hasLink(hop uint32) bool {

@@ -7,40 +7,39 @@ import (
 	"gswitch/frame"
 )
 
-// PauseLog is how many pauses a switch keeps a record of: which port asked which to
-// pause, from when to when, and for the frames of which egress queues.
+// PauseLog configures the log of pauses of a switch: which port asked which to pause,
+// when, and because of which egress queues' frames.
 type PauseLog struct {
-	// Keep is how many pauses that ended each worker keeps, the last ones;
-	// those that last are always there. 0: it keeps nothing.
+	// Keep is how many ended pauses each worker keeps, the last ones; those still in
+	// force are always kept. 0: no log.
 	Keep int
-	// Look bounds the frames that are looked at to find out for which egress
-	// queues a pause is asked for, of every queue its first ones (of input
-	// queues, of every class of that at the port). 0: all.
+	// Look bounds the number of frames that are examined to determine the egress queues
+	// that caused a pause: the first frames of every queue (with input queues, of every
+	// class at the port). 0: all.
 	Look int
 }
 
-// Pause is one pause of a class without a break.
+// Pause is one uninterrupted pause of a class.
 type Pause struct {
 	Port  uint16
 	Class uint8
-	Asked bool       // we asked the neighbour; else it asked us
-	Short bool       // we asked because chunks for frames run out, at all ports
-	From  frame.Time // when the buffer wanted it, or the neighbour's frame came
+	Asked bool       // we asked the neighbour; otherwise it asked us
+	Short bool       // we asked, at all ports, because the chunks for frames ran out
+	From  frame.Time // when the buffer wanted it, or when the neighbour's frame arrived
 	To    frame.Time // Never while it lasts
-	// Of a pause that we asked for, as it began: the bytes that the port and
-	// class held, and the egress queues whose frames these are, most first. With
-	// input queues the ones that hold up that of the port stand before those.
+	// For a pause that we asked for, at its start: the bytes that the port and class
+	// held, and the egress queues of these frames, largest first. With input queues,
+	// those that block the port's queue come first.
 	Held   uint64
 	Causes [pauseCauses]PauseCause
 }
 
-// PauseCause is an egress queue for which frames wait. Bytes is 0 where there
-// is none.
+// PauseCause is an egress queue for which frames wait. Bytes is 0 if there is none.
 type PauseCause struct {
 	Port  uint16
 	Bytes uint64
-	// Stuck: its queue had no room for the first frame of a class of an ingress
-	// queue, so that all frames behind that one waited for it, too.
+	// Stuck: its queue had no room for the first frame of a class in an ingress queue, so
+	// that all frames behind that one had to wait, too.
 	Stuck bool
 }
 
@@ -56,7 +55,7 @@ type pauseLog struct {
 	bytes     [MaxPorts]uint64
 }
 
-// openPauses are those of a port that last.
+// openPauses are the pauses of a port that are in force.
 type openPauses struct {
 	asked, received uint8 // classes
 	pause           [2][8]Pause
@@ -81,8 +80,8 @@ func (n *Node) adoptPauseLog(c PauseLog) (anew bool) {
 	return anew
 }
 
-// logLasting takes the pauses that last into a log that was turned on. Those
-// that we asked for begin for it now: since when is not known.
+// logLasting enters pauses in force into a log that was just enabled. Those that we asked
+// for start now as far as the log knows, since their true start is unknown.
 func (n *Node) logLasting(now frame.Time) {
 	for i := range n.ports {
 		if p := n.ports[i].pfc; p != nil {
@@ -94,8 +93,8 @@ func (n *Node) logLasting(now frame.Time) {
 	}
 }
 
-// resize makes room for so many pauses that ended, and keeps the last of those
-// that are there. Those that last are not touched.
+// resize makes room for the given number of ended pauses, and keeps the latest of the
+// present ones. Pauses in force are not affected.
 func (l *pauseLog) resize(keep int) {
 	v := slices.Concat(l.ended[l.next:], l.ended[:l.next])
 	lost := max(0, len(v)-keep)
@@ -140,7 +139,7 @@ func (n *Node) logReceived(now frame.Time, port uint16, changed uint8) {
 	}
 }
 
-// end takes over a pause that is over.
+// end enters a pause that has ended.
 func (l *pauseLog) end(p *Pause, now frame.Time) {
 	p.To = now
 	if len(l.ended) < cap(l.ended) {
@@ -240,11 +239,10 @@ func (n *Node) fillsIngress(p *Pause) (stuck portSet) {
 	return stuck
 }
 
-// Pauses appends the pauses in the log of this worker, those that ended in
-// the order in which they did and then those that last, and returns how many
-// it has dropped. What one worker asks for begins when its share of the
-// buffer wants it and ends when it does not: a neighbour is paused while any
-// worker wants it.
+// Pauses appends the pauses in the log of this worker, ended ones in the order in which
+// they ended and then those in force, and returns how many it has discarded. A pause that
+// one worker asks for lasts while its share of the buffer wants it; a neighbour is paused
+// while any worker wants it.
 func (n *Node) Pauses(v []Pause) ([]Pause, uint64) {
 	l := n.pauses
 	if l == nil {

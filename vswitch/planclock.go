@@ -12,7 +12,7 @@ import (
 // PlanClock gives the switch's clock its part of a plan that a controller made.
 type PlanClock struct {
 	feature.ClockPlan
-	Err error // what stood against it, when it is done
+	Err error // set when it is done: why it was rejected
 }
 
 var errNoClock = errors.New("the switch has no clock that a controller may plan for")

@@ -7,11 +7,11 @@ import (
 	"gswitch/scheduler"
 )
 
-// Which frame is dropped for which at an egress queue is up to the scheduler: here
-// frames that it evicts leave the switch.
+// The scheduler decides which frame is dropped for which at an egress queue. Frames that
+// it evicts leave the switch here.
 
-// losslessQueues are the egress queues of lossless classes: no frame that waits
-// there goes for another one.
+// losslessQueues are the egress queues of lossless classes: no frame that waits there is
+// evicted for another one.
 func (cfg *Config) losslessQueues() (queues uint8) {
 	for class, q := range cfg.Class.Queue {
 		if cfg.Lossless(class) {
@@ -28,10 +28,10 @@ func (cfg *Config) pushOut(p *PortConfig) scheduler.PushOut {
 	return out
 }
 
-// validateQueues reports what cannot be meant of the egress queues of ports.
+// validateQueues rejects impossible settings of the ports' egress queues.
 func (cfg *Config) validateQueues() error {
 	lossless := cfg.losslessQueues()
-	var valid *scheduler.PortConfig // that of the last port: most have the same, and a policy takes long to be proved
+	var valid *scheduler.PortConfig // of the last port: most ports have the same, and proving a policy takes long
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
 		if p.Name == "" {
@@ -56,8 +56,8 @@ func (cfg *Config) validateQueues() error {
 	return nil
 }
 
-// admitPushing is buffer.Admit where a frame of a higher level takes the room of
-// those below it at its port once the whole buffer is full.
+// admitPushing is buffer.Admit with push-out: once the whole buffer is full, a frame of a
+// higher level takes the room of those below it at its port.
 func (n *Node) admitPushing(ps *portState, m *frame.Meta) frame.Reason {
 	for {
 		why := n.buffer.Try(m)
@@ -69,14 +69,14 @@ func (n *Node) admitPushing(ps *portState, m *frame.Meta) frame.Reason {
 			r = ps.sched.MakeRoom(n.now, m.Queue)
 		}
 		if r == frame.Nil {
-			return n.buffer.Admit(m) // which counts that there is no room
+			return n.buffer.Admit(m) // it counts the refusal
 		}
 		n.dropPushedOut(ps, r)
 	}
 }
 
-// pushOut drops what had to go for a frame that was queued a moment ago, at its port
-// and at those that share a buffer with it.
+// pushOut drops the frames that had to make room for one that was just queued, at its
+// port and at those that share a buffer with it.
 func (n *Node) pushOut(ps *portState, queue uint8) {
 	n.pushOutAt(ps, queue)
 	for r := ps.sched.PushedElsewhere(queue); r != frame.Nil; r = ps.sched.PushedElsewhere(queue) {
@@ -99,7 +99,7 @@ func (n *Node) dropPushedOut(ps *portState, r frame.Ref) {
 	n.drop(r, frame.PushedOut)
 }
 
-// dropShed drops what the scheduler dropped at the head of its queues.
+// dropShed drops the frames that the scheduler dropped at the head of its queues.
 func (n *Node) dropShed(now frame.Time, ps *portState) {
 	for k := ps.sched.TakeShed(n.scratch[:]); k > 0; k = ps.sched.TakeShed(n.scratch[:]) {
 		n.dropQueued(now, ps, n.scratch[:k], frame.QueueShed)

@@ -8,10 +8,10 @@ import (
 	"gswitch/wire"
 )
 
-// Echo requests to the switch may come in fragments, or in frames that lie in
-// several chunks. What is kept of them is bounded: some datagrams at a time, of
-// which the oldest gives way to a new one, each no longer than IP allows.
-// A datagram with overlapping fragments is dropped (RFC 5722).
+// Echo requests to the switch may arrive in fragments, or in frames that span several
+// chunks. The state for them is bounded: a number of datagrams at a time, of which a new
+// one replaces the oldest, each no longer than IP allows. A datagram with overlapping
+// fragments is dropped (RFC 5722).
 const (
 	MaxReassemblies = 16
 	reassemblyTime  = 60 * frame.Second // RFC 8200 4.5; RFC 1122 3.3.2: 60 s to 120 s

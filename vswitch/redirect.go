@@ -5,17 +5,18 @@ import (
 	"gswitch/wire"
 )
 
-// redirectAgain is how long a sender is not redirected again (Linux takes at
-// least as long from one redirect to the next).
+// redirectAgain is how long a sender is not redirected again (Linux waits at least as
+// long between two redirects).
 const redirectAgain = frame.Second
 
-// redirects notes which senders were redirected lately. Senders whose addresses fall
-// on one place share it, so no more redirects leave in a second than it has.
+// redirects records which senders were redirected recently. Senders whose addresses map
+// to the same entry share it, so there are at most as many redirects per second as
+// entries.
 type redirects [64]frame.Time
 
-// redirect notifies the sender of a frame that leaves by the network it came from
-// of a better first hop (RFC 1812 5.2.7.2, RFC 4861 8.2). The frame is
-// forwarded all the same.
+// redirect tells the sender of a frame that leaves through the network it came from about
+// a better first hop (RFC 1812 5.2.7.2, RFC 4861 8.2). The frame is forwarded
+// nevertheless.
 func (n *Node) redirect(now frame.Time, r frame.Ref, m *frame.Meta, hop nextHop, a *addresses) {
 	prog := n.prog
 	if prog.Config.NoRedirects || m.Flags&unanswerable != 0 || !prog.onLink(hop.iface, a.src) {
@@ -33,8 +34,8 @@ func (n *Node) redirect(now frame.Time, r frame.Ref, m *frame.Meta, hop nextHop,
 	}
 }
 
-// quoteRedirect is how much of a packet a redirect quotes: a multiple of 8 bytes
-// that leaves the message below 1280 bytes, options included.
+// quoteRedirect is how many bytes of a packet a redirect quotes: a multiple of 8 that
+// keeps the message within 1280 bytes, options included.
 const quoteRedirect = (1280 - wire.IPv6Len - wire.NDRedirectLen - wire.NDLinkLayerLen - 8) &^ 7
 
 // redirect6 sends a redirect of neighbour discovery. The better first hop is

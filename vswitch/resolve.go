@@ -6,8 +6,8 @@ import (
 	"gswitch/wire"
 )
 
-// forward takes a frame that routing could not send because its next hop has
-// no MAC yet: it waits here while the neighbour is asked.
+// forward takes a frame that routing could not send because its next hop has no MAC yet:
+// it waits here while requests for the neighbour are sent.
 func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 	n := l.n
 	m.Flags &^= frame.ToLocal | frame.Routed
@@ -45,8 +45,8 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 	}
 }
 
-// elsewhere sends a frame to another next hop of its route, one that is
-// resolved. If there is none it drops it, unless why is Keep, and reports false.
+// elsewhere sends a frame to another next hop of its route that is resolved. If there is
+// none it returns false and drops the frame, unless why is Keep.
 func (l *local) elsewhere(r frame.Ref, m *frame.Meta, why frame.Reason) bool {
 	n := l.n
 	if iface, mac := n.hopThatAnswers(n.arena.Bytes(r), m); mac != 0 {
@@ -68,8 +68,8 @@ func (l *local) next(nb *neighbor) frame.Ref {
 	return r
 }
 
-// entry returns the neighbour with the given id, making it if need be, on
-// account of a port.
+// entry returns the neighbour with the given id. If needed it creates the neighbour and
+// charges it to a port.
 func (l *local) entry(id nextHop, port uint16) *neighbor {
 	nb := l.table[id]
 	if nb == nil {
@@ -99,9 +99,9 @@ func (l *local) solicit(now frame.Time, nb *neighbor) {
 	}
 }
 
-// learn takes note of a neighbour's MAC. create makes an entry for one that
-// was not asked for: it is about to send to us. It counts for the port
-// by which its message came.
+// learn records a neighbour's MAC. create makes an entry for a neighbour that was not
+// asked for, since it is about to send to us. The entry is charged to the port at which
+// its message arrived.
 func (l *local) learn(now frame.Time, id nextHop, mac uint64, create bool, port uint16) {
 	nb := l.table[id]
 	if nb == nil && (!create || !l.n.prog.onLink(id.iface, id.key)) || nb != nil && nb.state == neighborStatic || mac == l.n.selfMAC {
@@ -154,10 +154,10 @@ func (l *local) remove(nb *neighbor, why frame.Reason) {
 	}
 }
 
-// portLost removes the neighbours behind a port that lost its link: others
-// may be there when it comes back. Must come before the port's
-// addresses leave the forwarding database; a neighbour of a VLAN of which that
-// has nothing may have been there.
+// portLost removes the neighbours behind a port that lost its link, since others may be
+// there when it comes back. It must be called before the port's addresses leave the
+// forwarding database. A neighbour in a VLAN that the database does not know may have
+// been behind it.
 func (l *local) portLost(port uint16) {
 	prog := l.n.prog
 	for nb, next := l.first, (*neighbor)(nil); nb != nil; nb = next {
@@ -191,8 +191,8 @@ func (l *local) become(nb *neighbor, s neighborState) {
 	l.count(nb, 1)
 }
 
-// advance runs the neighbours' timers, a vector of them at most: a table that
-// expires at once does not stop the worker. What is left is due at once.
+// advance runs the neighbours' timers, at most a vector of them: a table that expires at
+// once does not stop the worker. The rest is due immediately.
 func (l *local) advance(now frame.Time) {
 	if now < l.due {
 		return

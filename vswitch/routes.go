@@ -12,11 +12,11 @@ import (
 	"gswitch/pipeline"
 )
 
-// idSet gives names numbers that stay the same as long as the switch exists,
-// so that counters survive a change of the table they belong to.
+// idSet assigns numbers to names for the lifetime of the switch, so that counters survive
+// a change of the table they belong to.
 type idSet struct {
 	of   map[string]uint32
-	most int // names that may have numbers by what routing daemons say
+	most int // limit of names that routing daemons cause to have numbers
 }
 
 func newIDSet() *idSet { return &idSet{map[string]uint32{}, MaxPrefixes} }
@@ -74,9 +74,9 @@ type routing struct {
 	groups  []*pipeline.Group
 	sets    map[string]uint32 // group of a set of next hops, chosen from in one way
 	cleanAt int               // number of groups from which those without a route are looked for
-	fresh   bool              // no worker has seen sets, which may be written
+	fresh   bool              // no worker has seen sets, so it may be written
 
-	// What groups go by, even those that no route leads to any more.
+	// Methods used by groups, even by those that no route refers to any more.
 	flowlets, byLoad, exact bool
 }
 
@@ -146,8 +146,8 @@ func (b *routeBuilder) addBroadcast(a netip.Prefix) {
 	}
 }
 
-// enter stores an entry under its prefix's id, in a copy where older programs
-// share the slice: workers may be reading it.
+// enter stores an entry under its prefix's id, in a copy if older programs share the
+// slice: workers may be reading it.
 func (p *Program) enter(prefix netip.Prefix, e routeEntry, ids *idSet, shared bool) uint32 {
 	id := ids.get(prefix.String())
 	r := &p.routing
@@ -390,10 +390,9 @@ func (n *Node) hopOf(b []byte, m *frame.Meta) (nextHop, bool) {
 	return nextHop{}, false
 }
 
-// hopThatAnswers finds another next hop of a frame's route, one with a MAC, and
-// this. A neighbour that does not answer behind a link that is up keeps no frames
-// from the others, least of all where paths are chosen by what waits: nothing
-// waits there.
+// hopThatAnswers finds another next hop of a frame's route that has a MAC, and returns
+// it. A neighbour that does not answer behind a link that is up must not keep frames from
+// the others, least of all if paths are chosen by load, since nothing waits there.
 func (n *Node) hopThatAnswers(b []byte, m *frame.Meta) (iface uint16, mac uint64) {
 	e, _ := n.routeOf(b, m)
 	if e.kind != routeGroup {

@@ -5,26 +5,26 @@ import (
 	"gswitch/wire"
 )
 
-// What features ask of the worker that they run on, besides what it shows to
-// readers (inspect.go). Instances keep the Node that Feature.New got.
+// What features ask of the worker that they run on, in addition to what inspect.go shows
+// to readers. Instances keep the Node that was passed to Feature.New.
 
-// Now returns the instant of the step that the worker is in.
+// Now returns the time of the worker's present step.
 func (n *Node) Now() frame.Time { return n.now }
 
 // Arena returns the memory of frames.
 func (n *Node) Arena() *frame.Arena { return n.arena }
 
-// Pool returns where the worker has its frames from.
+// Pool returns the pool from which the worker allocates frames.
 func (n *Node) Pool() *frame.Pool { return n.pool }
 
-// Index numbers the workers of a switch.
+// Index returns the number of the worker within the switch.
 func (n *Node) Index() int { return n.index }
 
 // Config returns the configuration in force.
 func (n *Node) Config() *Config { return n.prog.Config }
 
-// Consume counts a frame that came in by a port and ends in Instance.Arrives, and
-// drops it under a reason.
+// Consume counts a frame that arrived at a port and ends in Instance.Arrives, and drops
+// it with a reason.
 func (n *Node) Consume(port uint16, r frame.Ref, why frame.Reason) {
 	m := n.arena.Meta(r)
 	m.InPort, m.Arrival = port, n.now
@@ -32,8 +32,8 @@ func (n *Node) Consume(port uint16, r frame.Ref, why frame.Reason) {
 	n.drop(r, why)
 }
 
-// Alloc takes memory for a frame that a feature makes, or returns frame.Nil. It is
-// empty, and for Send or Discard.
+// Alloc allocates an empty frame for a feature, or returns frame.Nil. It must be passed
+// to Send or Discard.
 func (n *Node) Alloc() frame.Ref {
 	r := n.pool.Alloc()
 	if r == frame.Nil {
@@ -45,14 +45,14 @@ func (n *Node) Alloc() frame.Ref {
 	return r
 }
 
-// Discard gives back what Alloc gave.
+// Discard frees a frame of Alloc.
 func (n *Node) Discard(r frame.Ref) { n.pool.Free(r) }
 
-// Send sends a frame that a feature made, in the class Meta.Class, when the frames
-// of the vector have their queues, so that it delays none of them: as it is by the
-// port Meta.OutPort, or, where that is frame.NoPort, as a packet of IPv4 by the route
-// to its destination. It is charged to the port Meta.InPort. False is returned, and
-// the frame is dropped, if too many wait.
+// Send sends a frame that a feature made, in class Meta.Class, after the frames of the
+// vector have been queued, so that it delays none of them: unchanged through port
+// Meta.OutPort or, if that is frame.NoPort, as an IPv4 packet by the route to its
+// destination. It is charged to port Meta.InPort. If too many are waiting, Send drops the
+// frame and returns false.
 func (n *Node) Send(r frame.Ref) bool {
 	n.count.Made++
 	if n.sendsN == vector {
@@ -65,8 +65,8 @@ func (n *Node) Send(r frame.Ref) bool {
 	return true
 }
 
-// sendAll sends what waits by Send. What is dropped for it can have features send more,
-// which waits in the other half.
+// sendAll sends the frames of Send. Drops may cause features to send more; those wait in
+// the other half.
 func (n *Node) sendAll(now frame.Time) {
 	n.now = now
 	v := n.sends[n.sending&1][:n.sendsN]
@@ -96,14 +96,14 @@ func (n *Node) sendAll(now frame.Time) {
 	n.freeDropped()
 }
 
-// Parse parses frames anew, of which a feature has changed what the parser saw.
+// Parse parses frames again after a feature has changed what the parser saw.
 func (n *Node) Parse(v []frame.Ref) { n.parser.Parse(n.arena, v) }
 
 // EgressPort is that of the Switch.
 func (n *Node) EgressPort(f Flow) (port uint16, ok bool) { return n.sw.EgressPort(f) }
 
 // Draining returns the queues of an own port, as a bitmap, that the storm watchdog
-// drains: what comes for them is dropped.
+// drains: frames for them are dropped.
 func (n *Node) Draining(port uint16) uint8 { return n.ports[port].dropping }
 
 // Charge charges a frame to its ingress port and class, and its egress port and
@@ -124,9 +124,8 @@ func (n *Node) Join(r frame.Ref) {
 	n.join(n.now, &n.ports[m.OutPort], r, m)
 }
 
-// Extract takes the first frame for which one is true, of those with a hash, out of
-// an egress queue with a scheduler.FlowFIFO: frame.Nil if there is none. It stays
-// charged as it was.
+// Extract removes from an egress queue with a scheduler.FlowFIFO the first frame with the
+// given hash for which one returns true, or returns frame.Nil. It stays charged.
 func (n *Node) Extract(port uint16, queue int, hash uint32, one func(frame.Ref) bool) frame.Ref {
 	ps := &n.ports[port]
 	r := ps.sched.ExtractFirst(n.now, queue, hash, one)
@@ -153,7 +152,7 @@ func (n *Node) NewControl(port uint16) ([]byte, frame.Ref) {
 	return n.arena.Bytes(r), r
 }
 
-// SendControl sends such a frame, ahead of all data and past any pause.
+// SendControl sends a frame of NewControl, ahead of all data and regardless of pauses.
 func (n *Node) SendControl(port uint16, r frame.Ref) {
 	n.ports[port].sched.EnqueueControl(r)
 	n.busy.add(port)

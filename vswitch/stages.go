@@ -16,8 +16,8 @@ type running struct {
 	Instance
 }
 
-// adoptFeatures makes the features that a configuration has and the worker has
-// not had so far.
+// adoptFeatures makes the instances of the features that a configuration has and the
+// worker has not had so far.
 func (n *Node) adoptFeatures(cfg *Config) {
 	if n.features == nil {
 		n.features = make([]running, len(features))
@@ -49,8 +49,8 @@ func (n *Node) adoptWraps(port uint16, c *PortConfig) {
 	}
 }
 
-// unwrap shows features frames that are not parsed yet, in a copy of the vector:
-// that of the caller may then stand on its stack.
+// unwrap shows features frames that are not parsed yet, in a copy of the vector, so that
+// the caller's can stay on its stack.
 func (n *Node) unwrap(now frame.Time, port uint16, v []frame.Ref) {
 	w := n.scratch[:copy(n.scratch[:], v)]
 	for b := n.ports[port].wraps; b != 0; b &= b - 1 {
@@ -58,8 +58,7 @@ func (n *Node) unwrap(now frame.Time, port uint16, v []frame.Ref) {
 	}
 }
 
-// gather keeps a frame that is on its way to a queue for the features that are to
-// see it before.
+// gather keeps a frame on its way to a queue for the features that must see it first.
 func (n *Node) gather(r frame.Ref) {
 	if n.gatheredN == len(n.gathered) {
 		n.forward()
@@ -68,7 +67,7 @@ func (n *Node) gather(r frame.Ref) {
 	n.gatheredN++
 }
 
-// forward shows features the frames that were gathered, and lets these go on.
+// forward shows features the gathered frames, and lets these continue.
 func (n *Node) forward() {
 	v := n.gathered[:n.gatheredN]
 	n.gatheredN = 0
@@ -80,7 +79,7 @@ func (n *Node) forward() {
 			n.enqueue(r, m)
 			continue
 		}
-		m.Queue = n.prog.class.Queue[m.Class&7] & 7 // as enqueue does for the others of a train
+		m.Queue = n.prog.class.Queue[m.Class&7] & 7 // as enqueue does for the other frames of a train
 		t.v[t.n] = r
 		t.n++
 	}
@@ -183,8 +182,8 @@ func (n *Node) showDropped(v []frame.Ref) {
 	}
 }
 
-// arc is the way of a port's frames through the stages of features: for each
-// stage the features that have it, a bit for the index of each in Node.features.
+// arc is the path of a port's frames through the stages of features: for each stage a
+// bitmap of the features that have it, by the index in Node.features.
 type arc struct {
 	queued, left, departs uint32
 	claims, released      uint32

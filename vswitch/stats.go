@@ -4,8 +4,8 @@ import (
 	"gswitch/frame"
 )
 
-// Traffic counts frames and bytes. Bytes are those of the frame with its
-// Ethernet header, without preamble, FCS and gap.
+// Traffic counts frames and bytes. Bytes include the Ethernet header, but not preamble,
+// FCS and gap.
 type Traffic struct{ Frames, Bytes uint64 }
 
 func (t *Traffic) add(n uint32) {
@@ -50,8 +50,8 @@ func (c *PortCounts) Plus(o *PortCounts) {
 	}
 }
 
-// Dropped returns the number of frames lost at the port, control frames that
-// did their work left out.
+// Dropped returns the number of frames lost at the port, without control frames that have
+// served their purpose.
 func (c *PortCounts) Dropped() (sum uint64) {
 	for r, n := range c.Drops {
 		if frame.Reason(r).Loss() {

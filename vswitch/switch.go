@@ -14,10 +14,9 @@ import (
 	"gswitch/wire"
 )
 
-// Switch is a switch made of one Node for each worker that runs it. Its
-// methods belong to the control plane and are called by one goroutine at a
-// time; the workers call only their Node, and carry out the commands that
-// Prepare makes: tables are written by workers alone.
+// Switch is a switch made of one Node for each worker that runs it. Its methods belong to
+// the control plane and must be called by one goroutine at a time. The workers call only
+// their Node, and carry out the commands that Prepare makes: only workers write tables.
 type Switch struct {
 	Nodes []*Node
 
@@ -28,24 +27,24 @@ type Switch struct {
 	learned   map[netip.Prefix]Route // by LearnRoutes
 	gen       uint32
 
-	// Ports with a link, and how often that changed: every worker must know
-	// the links of all ports, and only those that serve a port are notified.
+	// Ports with a link, and how often that has changed: every worker must know the links
+	// of all ports, but only those that serve a port are notified.
 	carrier  [MaxPorts / 64]atomic.Uint64
-	disabled [MaxPorts / 64]atomic.Uint64 // those that are as good as down
+	disabled [MaxPorts / 64]atomic.Uint64 // ports that are treated as down
 	links    atomic.Uint32
 
 	disabledBy [MaxPorts]atomic.Pointer[string]
 }
 
-// idSets give what has a name numbers that outlive a program: counters,
+// idSets assign numbers that outlive a program to whatever has a name: counters,
 // neighbours and queued frames refer to them.
 type idSets struct{ routes, rules, ifaces *idSet }
 
-// fdbGranularity is how old a learned address must be before its time is
-// written again, so that a busy station does not dirty a cache line a frame.
+// fdbGranularity is the age at which the time stamp of a learned address is rewritten, so
+// that a busy station does not dirty a cache line per frame.
 const fdbGranularity = frame.Second
 
-// handRing is how many frames wait at most between two workers.
+// handRing is the largest number of frames that wait between two workers.
 const handRing = 2048
 
 // New makes a switch that runs on len(pools) workers. All pools share one
@@ -165,7 +164,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 		n.repause(now)
 	}
 	if err := n.buffer.Reconfigure(bufferConfig(p.Config, len(n.handIn), n.pool)); err != nil {
-		panic(err) // Apply tried the same division before it stored the program
+		panic(err) // cannot happen: Apply tried the same division before it stored the program
 	}
 	n.adoptFloods(p.Config)
 	n.adoptInputs(now)
@@ -235,8 +234,8 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	n.adoptArc(now, i, c)
 }
 
-// ownSchedulers calls yield with the configuration of the queues of each port that this
-// worker serves, until it returns false.
+// ownSchedulers calls yield with the queue configuration of each port that this worker
+// serves, until yield returns false.
 func (n *Node) ownSchedulers(yield func(*scheduler.PortConfig) bool) {
 	for i := range n.prog.ports {
 		if n.ports[i].sched != nil && !yield(&n.prog.Config.Ports[i].Scheduler) {
@@ -245,7 +244,7 @@ func (n *Node) ownSchedulers(yield func(*scheduler.PortConfig) bool) {
 	}
 }
 
-// dismiss ends the queues of a port that is gone or has another owner.
+// dismiss removes the queues of a port that was removed or has another owner.
 func (n *Node) dismiss(now frame.Time, i uint16) {
 	ps := &n.ports[i]
 	if ps.sched == nil {
@@ -277,7 +276,7 @@ func (n *Node) judgeLink(now frame.Time, i uint16) {
 		n.memo.newEpoch()
 		n.linkUp.add(i)
 		if n.ports[i].pfc != nil {
-			n.sendFlowControl(now, i) // what was requested before the link went is no longer known there
+			n.sendFlowControl(now, i) // the neighbour has forgotten what was requested before the link went down
 		}
 	default:
 		n.memo.newEpoch()
@@ -317,11 +316,10 @@ func (n *Node) dropQueued(now frame.Time, ps *portState, v []frame.Ref, why fram
 	n.dropAll(v, why)
 }
 
-// bindAddresses gives each port its share of the forwarding database, enters
-// the static addresses of p and takes out those of the program before it, with
-// everything learned on ports that are gone or in other VLANs now. An address
-// that stays, stays all the time: workers forward meanwhile, and would flood
-// what they do not find.
+// bindAddresses gives each port its share of the forwarding database, enters the static
+// addresses of p and removes those of the previous program, and everything learned on
+// ports that were removed or are in other VLANs now. An address that stays is never
+// absent: workers forward in the meantime, and flood what they do not find.
 func (sw *Switch) bindAddresses(old, p *Program) {
 	share := p.Config.FDB.PerPort
 	if share == 0 {
@@ -359,8 +357,8 @@ func (sw *Switch) bindAddresses(old, p *Program) {
 // Program returns the program in force.
 func (sw *Switch) Program() *Program { return sw.program.Load() }
 
-// Apply, SetRoute and DeleteRoute do what the changes of these names do, for
-// the caller that steps the switch, too.
+// Apply, SetRoute and DeleteRoute make the changes of these names. They may also be
+// called by the code that steps the switch.
 func (sw *Switch) Apply(cfg *Config) error               { return sw.Do(Apply{Config: cfg}) }
 func (sw *Switch) SetRoute(r Route) error                { return sw.Do(SetRoute{r}) }
 func (sw *Switch) DeleteRoute(prefix netip.Prefix) error { return sw.Do(DeleteRoute{prefix}) }

@@ -9,20 +9,20 @@ import (
 	"gswitch/wire"
 )
 
-// Twin makes a port the way to the twin that a routed port has in a kernel,
-// where routing daemons run. What comes by the routed port for the switch
-// itself leaves by the twin's, but for what the switch answers on its own: ARP,
-// neighbour solicitations, and echo requests that are whole. What comes by the
-// twin's port leaves by the routed one, as it is.
+// Twin makes a port lead to the interface ("twin") that a routed port has in a kernel,
+// where routing daemons run. Frames for the switch itself that arrive at the routed port
+// leave through the twin's port, except those that the switch answers on its own: ARP,
+// neighbour solicitations, and complete echo requests. Frames that arrive at the twin's
+// port leave through the routed one, unchanged.
 type Twin struct {
 	Of uint16 // the routed port
-	// Limit is how many frames a second go to the kernel of each of the groups
-	// that twinGroup distinguishes. 0: no limit.
+	// Limit is the number of frames per second that are passed to the kernel in each of
+	// the groups of twinGroup. 0: no limit.
 	Limit uint32
 }
 
-// twinGroup says whose share of the limit a frame takes, so that a flood of
-// one kind does not end sessions of the others.
+// twinGroup is the share of the limit to which a frame counts, so that a flood of one
+// kind does not end sessions of the others.
 type twinGroup uint8
 
 const (

@@ -6,19 +6,19 @@ import (
 	"gswitch/frame"
 )
 
-// Wait is an egress queue that the neighbour at its port holds back while
-// frames are in it: which port waits for which.
+// Wait is an egress queue with frames in it that the neighbour at its port has paused: it
+// shows which port waits for which.
 type Wait struct {
 	Port  uint16
 	Class uint8
-	Since frame.Time // the pause has lasted without a break since then
-	From  []uint16   // the ports by which the frames in it came, ascending
+	Since frame.Time // the pause has lasted without interruption since then
+	From  []uint16   // the ingress ports of the frames in it, ascending
 	// Frames and bytes of the class that wait in the queue.
 	Frames, Bytes uint64
 }
 
-// HeldBack returns for how long the neighbour at an own port has paused each
-// class of which frames wait there, 0 for the others.
+// HeldBack returns how long the neighbour at an own port has paused each class that has
+// frames waiting there, 0 for the others.
 func (n *Node) HeldBack(now frame.Time, port uint16) (by [8]frame.Time) {
 	ps := &n.ports[port]
 	for m := ps.pfc.Paused(now) & n.waitingClasses(ps); m != 0; m &= m - 1 {
@@ -28,9 +28,9 @@ func (n *Node) HeldBack(now frame.Time, port uint16) (by [8]frame.Time) {
 	return by
 }
 
-// Waits appends the egress queues of this worker that wait for a neighbour. A
-// queue that serves several paused classes is listed for each. Like every
-// reader of a node's state it is called between two steps of it.
+// Waits appends the egress queues of this worker that wait for a neighbour. A queue that
+// serves several paused classes is listed for each. Like all readers of a node's state it
+// must be called between two steps of the node.
 func (n *Node) Waits(now frame.Time, v []Wait) []Wait {
 	for i := range n.ports {
 		ps := &n.ports[i]
