@@ -21,7 +21,7 @@ const (
 	poolQueueAt         = 4 // bits 4 to 6
 	poolLocalIn  uint16 = 1 << 8
 	poolLocalOut uint16 = 1 << 9
-	poolSpare    uint16 = 1 << 10 // its chunks are those of headroom
+	poolSpare    uint16 = 1 << 10 // it takes chunks of the headroom
 )
 
 // Buffer keeps the accounts.
@@ -195,8 +195,8 @@ func (b *Buffer) Try(m *frame.Meta) frame.Reason {
 	g := &b.groups[row][class]
 	q := &b.queues[out][m.Queue&7]
 	k := b.chunksOf(cost)
-	spare := false                                          // its chunks are those of headroom
-	if k != 0 && (g.lossless || b.waiting[out]+k > b.own) { // else the port has them for itself
+	spare := false                                          // it takes chunks of the headroom
+	if k != 0 && (g.lossless || b.waiting[out]+k > b.own) { // otherwise the port uses its own
 		var why frame.Reason
 		if spare, why = b.findChunks(g, q, out, k, m.Flags); why != frame.Keep {
 			return why

@@ -128,7 +128,7 @@ type Checked interface {
 }
 
 // Holder is a Section of a feature that keeps queues at a target depth. A queue that
-// drops below that depth would never reach it.
+// drops frames before it is that deep never gets there.
 type Holder interface {
 	// Depth returns the target in bytes at a port whose link has a rate in bit/s.
 	Depth(rate uint64) uint64
