@@ -403,5 +403,5 @@ func (n *NIC) Alloc() frame.Ref {
 // Unmade counts frames that a feature did not make for want of memory.
 func (n *NIC) Unmade(frames uint64) { n.count.Drops[frame.ArenaExhausted] += frames }
 
-// Drop counts a frame of a feature under a reason and frees it.
+// Drop counts a frame of a feature with a reason and frees it.
 func (n *NIC) Drop(r frame.Ref, why frame.Reason) { n.drop(r, why) }
