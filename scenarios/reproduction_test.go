@@ -52,7 +52,7 @@ func TestDeviationsStandInScenarios(t *testing.T) {
 		if !strings.HasPrefix(c.command, "same") {
 			command = c.command
 		}
-		if c.result != "deviates" || notJoined[c.section] {
+		if c.result != "deviates" || notJoined[c.section] || strings.Contains(command, "--set hosts.cc=") { // not what the file runs
 			continue
 		}
 		file := scenarioOfCommand.FindString(command)
