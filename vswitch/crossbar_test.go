@@ -32,6 +32,30 @@ func classed(a, b, class, bytes int) []byte {
 	return append(f, make([]byte, max(0, bytes-len(f)))...)
 }
 
+// A frame for a queue that the watchdog drains is refused by it, whether it would have
+// come there from an input queue or from the shared buffer.
+func TestDrainedQueueRefuses(t *testing.T) {
+	for _, crossed := range []bool{false, true} {
+		cfg := crossbarConfig(2, Crossing{})
+		if !crossed {
+			cfg = without(cfg)
+		}
+		cfg.PFC.Watchdog.Detect = 100 * frame.Microsecond
+		r := newRig(t, cfg)
+		r.in(0, classed(1, 2, 3, 200), classed(1, 2, 3, 200))
+		r.in(1, wt.PFC(hostMAC(2), 1<<3, 0xffff))
+		r.in(0, classed(1, 2, 3, 200))
+		for range 10 {
+			r.advance(50 * frame.Microsecond)
+		}
+		before := r.counts(1).QueueDrops[3]
+		r.in(0, classed(1, 2, 3, 200), classed(1, 2, 3, 200))
+		if c := r.counts(1); c.QueueDrops[3] != before+2 || r.counts(0).Drops[frame.PFCWatchdog] < 2 {
+			t.Errorf("crossbar %v: the queue refused %d of 2 frames, dropped by the watchdog %d", crossed, c.QueueDrops[3]-before, r.counts(0).Drops[frame.PFCWatchdog])
+		}
+	}
+}
+
 // Frames that come in go out, are dropped or wait, whatever is sent, paused,
 // unplugged or reconfigured meanwhile; in the end all chunks are back, which
 // the rig checks.

@@ -5,8 +5,11 @@
 // # The life of a frame
 //
 // A vector of up to 64 frames that arrived at a port passes these stages, in
-// this order (receive and enter in node.go call them; every stage works on the
-// whole vector before the next begins, so that code and tables stay in cache):
+// this order. receive and enter in node.go call them. Each of the stages up to
+// bridge and route works on the whole vector before the next begins, so that
+// code and tables stay in cache; bridge and route decide about one frame after
+// another and have each emitted and queued at once, but for those that follow
+// each other to the same queue, which join it together (train in enqueue.go).
 //
 //	parse     headers to Meta (package wire)
 //	admit     malformed frames are counted; MAC control frames act on the port at once (control.go);
@@ -19,17 +22,24 @@
 //	queue     shared-buffer admission, egress queue (enqueue.go, join.go)
 //
 // What the switch itself must answer (ARP, neighbour discovery, ICMP) leaves
-// the vector for the slow path (local.go). Transmit (node.go) asks the port's
-// scheduler which frames leave now; finish (egress.go) releases their buffer and
-// writes congestion marks.
+// the vector for the slow path (local.go).
+//
+// The way out is that of what a port sends at once. Transmit in node.go calls
+//
+//	dequeue   the port's scheduler says which frames leave now (package scheduler)
+//	finish    marks are written, the port counts what it sends (egress.go), after
+//	leave     has given back what the frames were charged to (join.go)
+//
+// and flowControl (control.go), since what left made room.
 //
 // # Features
 //
 // Published systems are no part of this package: they register a Feature
 // (feature.go), whose Instance on each worker is called with vectors of frames
 // at the stages that it asks for at a port (stages.go calls them), and with the
-// time. All frames join their egress queue in join and leave it by left
-// (join.go), so that no way past a feature can be forgotten.
+// time. All frames join their egress queue in join, or with others of a train in
+// joinAll, and pass left when they no longer wait there (join.go), so that no way
+// past a feature can be forgotten.
 //
 // # Workers
 //

@@ -164,11 +164,7 @@ func (n *Node) queueTrain() {
 		return
 	}
 	n.held += len(v)
-	if ps.sched.Quickens(m.Queue) {
-		n.touched.add(m.OutPort)
-	}
-	ps.sched.EnqueueAll(n.now, v)
-	n.busy.add(m.OutPort)
+	n.joinAll(n.now, ps, v)
 }
 
 // queue charges a frame to the shared buffer and puts it into its egress queue,

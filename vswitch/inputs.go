@@ -131,6 +131,7 @@ func (n *Node) await(ps *portState, r frame.Ref, m *frame.Meta) {
 	}
 	switch {
 	case ps.dropping>>m.Queue&1 != 0:
+		ps.queueDrops[m.Queue]++
 		n.drop(r, frame.PFCWatchdog)
 	case n.held >= n.lossyHeld && (n.held >= n.maxHeld || n.losslessClasses>>(m.Class&7)&1 == 0):
 		n.drop(r, frame.ArenaExhausted)

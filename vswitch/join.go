@@ -6,10 +6,10 @@ import (
 	"gswitch/frame"
 )
 
-// Every frame that waits in an egress queue entered it through join, and every frame that
-// leaves it passes left: frames that are sent, in finish (egress.go); those that are
-// dropped from a queue, in leave; and those that are taken from the middle of a queue and
-// stay charged, in Extract (services.go).
+// Every frame that waits in an egress queue came into it by join, or with the others of
+// its train by joinAll, and every one that leaves it passes left: what is sent, dropped or
+// flushed in leave, which also gives back what it was charged to, and what is taken from
+// the middle of a queue and stays charged in Extract (services.go).
 
 // join puts a charged frame into its egress queue and shows it to whatever watches that
 // queue. at is now, or slightly earlier for a frame that has come from an input queue in
@@ -18,13 +18,26 @@ func (n *Node) join(at frame.Time, ps *portState, r frame.Ref, m *frame.Meta) {
 	if ps.arc.queued != 0 {
 		n.noteQueued(ps, r, m)
 	}
-	if ps.sched.Quickens(m.Queue) { // otherwise its head determines when it sends
-		n.touched.add(m.OutPort)
-	}
 	if m.Flags&frame.Flooded != 0 {
 		ps.floods.frames++
 	}
+	n.markBusy(ps, m)
 	ps.sched.Enqueue(at, r)
+}
+
+// joinAll is join for the frames of a train, of which nothing is watched and none is a copy
+// of a flood (bulk in enqueue.go).
+func (n *Node) joinAll(at frame.Time, ps *portState, v []frame.Ref) {
+	n.markBusy(ps, n.arena.Meta(v[0]))
+	ps.sched.EnqueueAll(at, v)
+}
+
+// markBusy notes that a frame is about to join a queue: its port has something to send, and
+// maybe earlier than it said.
+func (n *Node) markBusy(ps *portState, m *frame.Meta) {
+	if ps.sched.Quickens(m.Queue) { // else its head says when it sends
+		n.touched.add(m.OutPort)
+	}
 	n.busy.add(m.OutPort)
 }
 
@@ -57,9 +70,20 @@ func (n *Node) showQueued() {
 	}
 }
 
-// left shows features the frames of a port that no longer wait in its egress
-// queues.
+// left is passed by the frames of a port that no longer wait in its egress queues.
 func (n *Node) left(ps *portState, v []frame.Ref) {
+	if ps.arc.left|n.joinedFor != 0 {
+		n.showLeft(ps, v)
+	}
+	if ps.floods.frames > 0 {
+		for _, r := range v {
+			ps.floods.leave(n.arena.Meta(r))
+		}
+	}
+}
+
+// showLeft shows features frames that no longer wait.
+func (n *Node) showLeft(ps *portState, v []frame.Ref) {
 	if n.joinedN > 0 { // they may have joined in this vector
 		n.showQueued()
 	}
@@ -68,33 +92,30 @@ func (n *Node) left(ps *portState, v []frame.Ref) {
 	}
 }
 
-// leave is left for frames that are dropped from their queues: it also gives back what
-// they were charged to.
+// leave takes frames that are sent, or dropped from their queues, out of the accounts of
+// the switch: features see that they left, and what they were charged to gets it back.
 func (n *Node) leave(now frame.Time, ps *portState, v []frame.Ref) {
 	n.left(ps, v)
-	n.released(ps, v)
+	if ps.arc.released != 0 {
+		n.showReleased(ps, v)
+	}
+	if len(v) > 1 && n.inputs == nil { // one frame has no others to be summed up with
+		n.held -= n.buffer.ReleaseAll(n.arena, v)
+	}
 	for _, r := range v {
-		n.uncharge(now, n.arena.Meta(r))
+		if m := n.arena.Meta(r); m.Cost != 0 { // others, and frames of input queues that are gone
+			n.release(now, m)
+		}
 	}
 }
 
-// released shows features the frames that leave the switch by a port.
-func (n *Node) released(ps *portState, v []frame.Ref) {
-	if ps.arc.released == 0 || len(v) == 0 {
+// showReleased shows features the frames that leave the switch by a port.
+func (n *Node) showReleased(ps *portState, v []frame.Ref) {
+	if len(v) == 0 {
 		return
 	}
 	port := n.arena.Meta(v[0]).OutPort
 	for b := ps.arc.released; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Released(port, v)
-	}
-}
-
-// uncharge gives back what a frame that leaves was charged to.
-func (n *Node) uncharge(now frame.Time, m *frame.Meta) {
-	if m.Flags&frame.Flooded != 0 {
-		n.ports[m.OutPort].floods.leave(m)
-	}
-	if m.Cost != 0 { // frames of flow control are not charged
-		n.release(now, m)
 	}
 }

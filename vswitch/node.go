@@ -250,7 +250,10 @@ func (n *Node) Expect(port uint16, r frame.Ref) {
 	}
 }
 
-// Transmit implements frame.Node: what the port's scheduler releases now.
+// Transmit implements frame.Node: the way of a frame out of its egress queue. The port's
+// scheduler says which leave now, and stamps their departure; finish gives back what they
+// were charged to and writes what their neighbours read in them; what the scheduler dropped
+// in place of sending it leaves the switch, too. What all this made room for may end pauses.
 func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	if !n.busy.has(port) {
 		return 0

@@ -44,6 +44,9 @@ func TestPushOut(t *testing.T) {
 	if d := r.drops(); len(d) != 1 || pushed == 0 {
 		t.Fatalf("drops %v, want pushed-out alone", d)
 	}
+	if q := r.counts(2).QueueDrops; q != [8]uint64{} {
+		t.Errorf("%v were refused by queues that took all, and gave some up", q)
+	}
 	n := r.byClass(2)
 	if n[3] != 25 || n[1]+n[2]+int(pushed) != 50 {
 		t.Errorf("%v frames by class left and %d were pushed out, of 25 each", n, pushed)
@@ -179,6 +182,11 @@ func TestAdmissionOfAQueue(t *testing.T) {
 	}
 	if node := r.sw.Nodes[0]; node.held != 0 || node.buffer.Held(0, 2) != 0 {
 		t.Error("frames that were shed are charged still")
+	}
+	r.in(0, tagged(2, 0, 3, 200), tagged(2, 0, 3, 200))
+	r.sw.Nodes[0].SetLink(r.now, 2, false)
+	if r.counts(0).Drops[frame.QueueFlush] == 0 || r.counts(2).QueueDrops != [8]uint64{1: 4} {
+		t.Errorf("%d flushed; queues refused %v, want 4 of queue 1", r.counts(0).Drops[frame.QueueFlush], r.counts(2).QueueDrops)
 	}
 }
 

@@ -132,7 +132,6 @@ func (n *Node) Extract(port uint16, queue int, hash uint32, one func(frame.Ref) 
 	if r != frame.Nil {
 		n.scratchOne[0] = r
 		n.left(ps, n.scratchOne[:])
-		ps.floods.leave(n.arena.Meta(r))
 	}
 	return r
 }

@@ -190,7 +190,7 @@ type arc struct {
 	paused, pauses        uint32
 	linkLocal, requests   uint32
 	sends, sheds          uint32
-	leaving               uint32 // left, released, departs or sheds
+	leaving               uint32 // departs or sheds
 }
 
 // adoptArc asks the features for their stages at an own port.
@@ -207,7 +207,7 @@ func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
 			}
 		}
 	}
-	a.leaving = a.left | a.released | a.departs | a.sheds
+	a.leaving = a.departs | a.sheds
 }
 
 // adoptQueues lets features change what the queues of an own port are made from.

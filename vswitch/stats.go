@@ -34,7 +34,7 @@ type PortCounts struct {
 	RxClass     [8]Traffic
 	Drops       [frame.NumReasons]uint64 // frames that arrived at the port and were dropped
 	ParseErrors [frame.NumReasons]uint64 // what the parser found wrong, dropped or not
-	QueueDrops  [8]uint64                // frames refused by the port's egress queues
+	QueueDrops  [8]uint64                // frames refused by the port's egress queues; what waited there and is dropped then is in Drops alone
 }
 
 // Plus adds the counts of another worker.
