@@ -187,10 +187,10 @@ type Instance struct {
 	// list, with VLAN and class set, before forwarding is decided. Those with a Reason
 	// will not be routed.
 	Admitted func(now frame.Time, port uint16, v []frame.Ref)
-	// Control handles a MAC control frame (IEEE 802.3 clause 31) that is neither pause
-	// nor priority flow control, with an opcode that package wire knows, on the worker
-	// that owns the ingress port, before any other frame of its vector continues. It
-	// returns false if the feature does not understand the frame at this port.
+	// Control acts on a MAC control frame (IEEE 802.3 clause 31) that is neither
+	// pause nor priority flow control, of an opcode that package wire knows, on the
+	// worker that owns the port that it came in by, before any other frame of its
+	// vector goes on. It returns false if the feature does not understand the frame.
 	Control func(port uint16, c wire.MACControl) bool
 	// Claims is called with a frame that the feature has marked frame.Claimed in Arrives,
 	// when its egress port and queue are known and before it is charged to the buffer. It
@@ -260,6 +260,7 @@ const (
 	AtRequests                     // Instance.Requests
 	AtSends                        // Instance.Sends
 	AtSheds                        // Instance.Departs drops frames
+	AtControl                      // Instance.Control
 )
 
 // Counter is a counter or gauge of a feature, per port.

@@ -72,8 +72,11 @@ func (w *watcher) drops(v []frame.Ref) {
 const shedding = "shedding"
 
 func (w *watcher) port(_ frame.Time, _ uint16, c *vswitch.PortConfig) vswitch.Stages {
-	if c.Options[watched] == shedding {
+	switch c.Options[watched] {
+	case shedding:
 		return vswitch.AtDeparts | vswitch.AtSheds
+	case true:
+		return vswitch.AtControl
 	}
 	return 0
 }
@@ -158,14 +161,16 @@ func TestFeatureSeesArrivalsOnEachWorker(t *testing.T) {
 	}
 }
 
-// A MAC control frame that the switch does not know is given to features, and one
-// that none of them knows is counted as such.
+// A MAC control frame that the switch does not know is given to the features of the
+// port that ask for such, and one that none of them knows is counted as such.
 func TestFeatureUnderstandsControl(t *testing.T) {
-	r := st.New(t, watching(st.Star(), 0))
+	r := st.New(t, watching(st.Star(), 1))
 	w := r.Switch.Nodes[0].Feature(watched).(*watcher)
 	b := make([]byte, wire.MinFrame)
 	(&wire.RequestFields{Src: st.HostMAC(9), Hops: 1}).Encode(b)
 	r.In(1, b)
+	r.In(2, b)
+	r.WantDrop(2, frame.LocalUnhandled)
 	(&wire.TokenFields{Src: st.HostMAC(9), Hops: 1}).Encode(b)
 	r.In(1, b)
 	if c := r.Counts(1); w.controls != 1 || c.Drops[frame.LocalConsumed] != 1 || c.Drops[frame.LocalUnhandled] != 1 {

@@ -139,10 +139,10 @@ func (n *Node) admitted(now frame.Time, port uint16, v []frame.Ref) {
 	}
 }
 
-// controlled reports whether a feature understands a MAC control frame.
+// controlled reports whether a feature of an own port understands a MAC control frame.
 func (n *Node) controlled(port uint16, c wire.MACControl) bool {
-	for i := range n.features {
-		if f := &n.features[i]; f.Control != nil && f.Control(port, c) {
+	for b := n.ports[port].arc.controls; b != 0; b &= b - 1 {
+		if n.features[bits.TrailingZeros32(b)].Control(port, c) {
 			return true
 		}
 	}
@@ -191,6 +191,7 @@ type arc struct {
 	linkLocal, requests   uint32
 	sends, sheds          uint32
 	leaving               uint32 // departs or sheds
+	controls              uint32
 }
 
 // adoptArc asks the features for their stages at an own port.
@@ -200,7 +201,7 @@ func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
 	for i := range n.features {
 		if f := &n.features[i]; f.Port != nil {
 			s, bit := f.Port(now, port, c), uint32(1)<<i
-			for k, of := range [...]*uint32{&a.queued, &a.left, &a.departs, &a.claims, &a.released, &a.paused, &a.pauses, &a.linkLocal, &a.requests, &a.sends, &a.sheds} {
+			for k, of := range [...]*uint32{&a.queued, &a.left, &a.departs, &a.claims, &a.released, &a.paused, &a.pauses, &a.linkLocal, &a.requests, &a.sends, &a.sheds, &a.controls} {
 				if s>>k&1 != 0 {
 					*of |= bit
 				}

@@ -156,7 +156,7 @@ func (p *ports) port(_ frame.Time, port uint16, _ *vswitch.PortConfig) (s vswitc
 		return 0
 	}
 	if s = vswitch.AtReleased; x.on {
-		s |= vswitch.AtClaims | vswitch.AtQueued | vswitch.AtPauses
+		s |= vswitch.AtClaims | vswitch.AtQueued | vswitch.AtPauses | vswitch.AtControl
 		if p.asks {
 			s |= vswitch.AtPaused
 		}
