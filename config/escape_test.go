@@ -58,6 +58,8 @@ func TestEscapeRefusals(t *testing.T) {
 		"workers":       {"workers: [{}, {}]\n" + escaping("ports: [eth1]", lossless3), "x.yaml:6:13: switches[0].escape: port eth1 belongs to worker 0, port eth2 to worker 1"},
 		"profile": {strings.Replace(escaping("ports: [eth1]", lossless3+"    qos: {q: {queues: [{queue: 6, weight: 3}]}}\n"), "{interface: eth2}", "{interface: eth2, qos: q}", 1),
 			"switches[0].escape.queue: 6 has a weight in the profile of port eth2"},
+		"lossradar": {strings.Replace(escaping("ports: [eth1]", lossless3+"    qos: {q: {lossradar: {queues: [0]}}}\n"), "{interface: eth2}", "{interface: eth2, qos: q}", 1),
+			".lossradar: cannot stand beside escape, which puts something before the frames of a link, too; take one of the two out"},
 	} {
 		_, err := Parse("x.yaml", []byte(tc.doc))
 		if tc.want == "" {

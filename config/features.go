@@ -220,8 +220,11 @@ func (d decoder) validateFeatures(s *Switch, profile, path string) {
 		if sec == nil {
 			continue
 		}
-		if all := s.using(profile); f.Notices && len(all) > 0 {
-			d.noticesPass(s, key, "notices at "+ports(all))
+		if all := s.using(profile); len(all) > 0 {
+			d.excluded(s, key, f.Name, true)
+			if f.Notices {
+				d.noticesPass(s, key, "notices at "+ports(all))
+			}
 		}
 		for i, n := range queues.Queues {
 			if other := signals[n]; other != "" && f.Signals != 0 {

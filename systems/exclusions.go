@@ -14,6 +14,7 @@ func init() {
 		vswitch.Exclusion{A: "policy", B: "escape", Why: "which takes flows out of queues"},
 		vswitch.Exclusion{A: "push_out", B: "escape", Why: "whose places are those of the shared buffer"},
 		vswitch.Exclusion{A: "crossbar", B: "escape", Why: "whose places are those of the shared buffer"},
+		vswitch.Exclusion{A: "lossradar", B: "escape", Why: "which puts something before the frames of a link, too"},
 		vswitch.Exclusion{A: "gfc", B: "escape", Why: "which is for queues that are stopped, and this stops none"},
 		vswitch.Exclusion{A: "gfc", B: "crossbar", Why: "which has no shared buffer that could be full to a stage"},
 		vswitch.Exclusion{A: "gfc", B: "err_disable", Why: "which looks for neighbours that do not stop, and this stops none"},

@@ -61,6 +61,22 @@ func (cfg *Config) has(key string) bool {
 	return f != nil && cfg.uses(f)
 }
 
+// OneWorker is for features that want all ports of a switch on one worker: an error if
+// they are on several.
+func (cfg *Config) OneWorker() error {
+	first := -1
+	for i := range cfg.Ports {
+		switch p := &cfg.Ports[i]; {
+		case p.Name == "":
+		case first < 0:
+			first = p.Worker
+		case p.Worker != first:
+			return fmt.Errorf("port %s belongs to worker %d, those before it to worker %d; give all ports to one", p.Name, p.Worker, first)
+		}
+	}
+	return nil
+}
+
 func (p *PortConfig) has(key string) bool {
 	if key == "push_out" {
 		return p.Scheduler.PushOut.On()

@@ -3,7 +3,10 @@ package vswitch_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
+	"testing"
 
 	"gswitch/clocksync"
 	"gswitch/clocksync/boundary"
@@ -29,6 +32,7 @@ import (
 	"gswitch/rocc"
 	roccpoint "gswitch/rocc/point"
 	"gswitch/scheduler"
+	_ "gswitch/systems" // the table of exclusions
 	flowpoint "gswitch/telemetry/flowradar/point"
 	"gswitch/telemetry/lossradar"
 	losspoint "gswitch/telemetry/lossradar/point"
@@ -94,20 +98,59 @@ func (f features) String() string {
 	return "[" + strings.Join(v, " ") + "]"
 }
 
-// excluded are the pairs that a switch refuses, or a document: Escape beside
-// routes that choose for each frame, since a token is of the port by which it
-// came, and frames that come by another one find no place.
-var excluded = [][2]feature{{featEscape, featGentle}, {featEscape, featCrossbar}, {featEscape, featWorkers}, {featEscape, featPaths}, {featGentle, featCrossbar}, {featGentle, featWatchdog}, {featGentle, featWorkers}, {featGentle, featDynamic},
-	{featEscape, featPushOut}, {featCrossbar, featPushOut}, {featEscape, featLossRadar}, {featEscape, featPolicy}, {featCrossbar, featPolicy}, {featWorkers, featClock}}
+// keys are those of the table of exclusions (systems/exclusions.go).
+var keys = [numFeatures]string{featRoCC: "rocc", featQCN: "qcn", featEscape: "escape", featGentle: "gfc", featCrossbar: "crossbar", featTelemetry: "int", featPushOut: "push_out", featHULL: "hull",
+	featSlack: "lstf", featLossRadar: "lossradar", featFlowRadar: "flowradar", featPolicy: "policy", featClock: "clock", featLLDP: "lldp", featWatch: "watch", featLoops: "loops"}
+
+// needs are the pairs that are not of two keys there: three features want one worker,
+// stages a fixed threshold and nothing that waits for pauses. A document refuses
+// Escape beside routes that choose for each frame, since a token is of the port by which
+// it came, and frames that come by another one find no place.
+var needs = [][2]feature{{featEscape, featWorkers}, {featEscape, featPaths}, {featGentle, featWatchdog}, {featGentle, featWorkers}, {featGentle, featDynamic}, {featWorkers, featClock}}
+
+// exclude reports whether two features cannot be in one switch, the first of them first.
+func exclude(a, b feature) bool {
+	return slices.Contains(needs, [2]feature{a, b}) || keys[a] != "" && keys[b] != "" && vswitch.Excluded("", func(key string) bool { return key == keys[a] || key == keys[b] }) != nil
+}
+
+// excluded are the features that cannot stand beside each one and come after it.
+var excluded = sync.OnceValue(func() (v [numFeatures]features) {
+	for a := range numFeatures {
+		for b := a + 1; b < numFeatures; b++ {
+			if exclude(a, b) {
+				v[a] = v[a].with(b)
+			}
+		}
+	}
+	return v
+})
 
 // possible takes out of a set what cannot stand beside what comes before it.
 func (f features) possible() features {
-	for _, pair := range excluded {
-		if f.has(pair[0]) && f.has(pair[1]) {
-			f = f.without(pair[1])
+	for a, others := range excluded() {
+		if f.has(feature(a)) {
+			f &^= others
 		}
 	}
 	return f
+}
+
+// The names of features in the table are those under which they are registered.
+func TestKeysOfExclusions(t *testing.T) {
+	n := 0
+	for x, key := range keys {
+		if key != "" && key != "push_out" && key != "policy" && vswitch.Find(key) == nil {
+			t.Errorf("%s: no feature is named %s", featureNames[x], key)
+		}
+		for y := range keys {
+			if x < y && exclude(feature(x), feature(y)) {
+				n++
+			}
+		}
+	}
+	if n <= len(needs) {
+		t.Errorf("%d pairs are excluded: the table is empty", n)
+	}
 }
 
 // changeable is what may come and go while the switch forwards without making

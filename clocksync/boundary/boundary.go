@@ -28,15 +28,8 @@ func check(cfg *vswitch.Config) error {
 	if !ok {
 		return fmt.Errorf("%s: options of a port; a switch has one clock", Name)
 	}
-	worker := -1
-	for i := range cfg.Ports {
-		switch p := &cfg.Ports[i]; {
-		case p.Name == "":
-		case worker >= 0 && p.Worker != worker:
-			return fmt.Errorf("port %s: a clock wants all ports of the switch on one worker, and they are on %d and %d", p.Name, worker, p.Worker)
-		default:
-			worker = p.Worker
-		}
+	if err := cfg.OneWorker(); err != nil {
+		return fmt.Errorf("%s: %w", Name, err)
 	}
 	return o.Validate()
 }

@@ -95,19 +95,11 @@ func check(cfg *vswitch.Config) error {
 			return fmt.Errorf("escape: queue %d of lossless class %d is above queue %d, in which frames escape", q, class, c.Queue)
 		}
 	}
-	worker := -1
+	if err := cfg.OneWorker(); err != nil {
+		return fmt.Errorf("escape: %w", err)
+	}
 	for i := range cfg.Ports {
-		p := &cfg.Ports[i]
-		if p.Name == "" {
-			continue
-		}
-		if worker < 0 {
-			worker = p.Worker
-		}
-		switch {
-		case p.Worker != worker:
-			return fmt.Errorf("escape: port %s belongs to another worker than the ports before it; give all to one", p.Name)
-		case p.Scheduler.Queues[c.Queue].Weight != 0:
+		if p := &cfg.Ports[i]; p.Name != "" && p.Scheduler.Queues[c.Queue].Weight != 0 {
 			return fmt.Errorf("escape: queue %d of port %s is not strict", c.Queue, p.Name)
 		}
 	}

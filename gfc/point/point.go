@@ -35,11 +35,8 @@ type Section struct {
 
 // Options returns the Config of a switch.
 func (s *Section) Options(cfg *vswitch.Config) (any, error) {
-	switch {
-	case cfg.PFC.Mode != pfc.PFC || cfg.PFC.Classes == 0:
+	if cfg.PFC.Mode != pfc.PFC || cfg.PFC.Classes == 0 {
 		return nil, fmt.Errorf("slows lossless classes, of which there are none: turn priority flow control on")
-	case cfg.Buffer.XOFF == 0:
-		return nil, fmt.Errorf("begins at a fixed threshold: set xoff of the buffer")
 	}
 	c := Config{Stages: uint8(s.Stages), Span: uint64(s.Span)}
 	return c, c.fits(cfg)
@@ -69,26 +66,25 @@ func check(cfg *vswitch.Config) error {
 
 // fits reports what stands against the options in a switch.
 func (c *Config) fits(cfg *vswitch.Config) error {
-	if c.Stages == 0 {
+	switch {
+	case c.Stages == 0:
 		return fmt.Errorf("there is no stage; one to %d are possible", pfc.MaxStages)
+	case cfg.Buffer.XOFF == 0:
+		return fmt.Errorf("begins at a fixed threshold: set xoff of the buffer")
 	}
-	worker := -1
+	if err := cfg.OneWorker(); err != nil {
+		return err
+	}
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
 		if p.Name == "" {
 			continue
 		}
-		if worker < 0 {
-			worker = p.Worker
-		}
 		flow := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Stages: c.Stages, Watchdog: cfg.Watchdog(uint16(i))}
 		if err := flow.Validate(); err != nil {
 			return fmt.Errorf("port %s: %w", p.Name, err)
 		}
-		switch {
-		case p.Worker != worker:
-			return fmt.Errorf("port %s belongs to another worker than the ports before it; give all to one", p.Name)
-		case p.Scheduler.Rate == 0:
+		if p.Scheduler.Rate == 0 {
 			return fmt.Errorf("port %s needs a rate, of which stages are parts", p.Name)
 		}
 	}

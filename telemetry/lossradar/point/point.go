@@ -51,9 +51,6 @@ func check(cfg *vswitch.Config) error {
 		if err := o.Validate(); err != nil {
 			return fmt.Errorf("port %s: lossradar: %w", p.Name, err)
 		}
-		if _, escapes := cfg.Options["escape"]; escapes {
-			return fmt.Errorf("port %s: lossradar and Escape both put something before the frames of a link: turn one of them off", p.Name)
-		}
 		ports++
 		if need := ports * lossradar.ReportsOfPort * o.Shape.Bytes(); need > maxMemory {
 			return fmt.Errorf("port %s: lossradar: the digests of %d ports with %d cells take %d MiB at each worker, at most %d are possible: meter fewer ports, or have fewer cells", p.Name, ports, o.Shape.Cells, need>>20, maxMemory>>20)
