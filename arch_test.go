@@ -286,6 +286,29 @@ func TestCoreNamesNoSystem(t *testing.T) {
 	}
 }
 
+// What the core does for a system, it names after what it does: names that are no folder's
+// stand in comments at most, which say where something is described.
+func TestCoreNamesNoPaper(t *testing.T) {
+	paper := regexp.MustCompile(`DeTail|(?i:open_?queue|gentle.?flow)`)
+	for _, p := range list(t, "./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./scheduler/orders", "./pipeline", "./vswitch", "./hostnic", "./notice", "./feature", "./command", "./control", "./metrics", "./fabric/run") {
+		eachFile(t, p, func(_ string, fset *token.FileSet, f *ast.File) {
+			ast.Inspect(f, func(n ast.Node) bool {
+				text := ""
+				switch n := n.(type) {
+				case *ast.Ident:
+					text = n.Name
+				case *ast.BasicLit:
+					text = n.Value
+				}
+				if name := paper.FindString(text); name != "" {
+					t.Errorf("%s: %s is named after a paper that has %s", fset.Position(n.Pos()), text, name)
+				}
+				return true
+			})
+		})
+	}
+}
+
 func TestUnsafe(t *testing.T) {
 	components := readComponents(t)
 	for _, p := range list(t, "./...") {

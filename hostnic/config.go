@@ -232,7 +232,7 @@ func (c *Config) Validate() error {
 	case c.PFC && c.Pause:
 		return fmt.Errorf("nic %s: priority flow control and 802.3x pause exclude each other", c.Name)
 	case c.PFCStages > pfc.MaxStages || c.PFCStages != 0 && !c.PFC:
-		return fmt.Errorf("nic %s: %d stages of gentle flow control: it needs priority flow control and has at most %d", c.Name, c.PFCStages, pfc.MaxStages)
+		return fmt.Errorf("nic %s: %d stages in place of pauses: they need priority flow control, and there are at most %d", c.Name, c.PFCStages, pfc.MaxStages)
 	case c.PFC && c.PFCClasses == 0:
 		return fmt.Errorf("nic %s: priority flow control without a class", c.Name)
 	case c.Burst < 0 || c.CableDelay < 0 || c.BaseRTT < 0 || c.CNP.Interval < 0 || c.RTTNoise < 0 || c.QuenchAfter < 0 || c.NoticeDelay < 0:

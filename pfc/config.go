@@ -93,13 +93,13 @@ func (c *Config) Validate() error {
 	case c.Response < 0 || c.Response >= span:
 		return fmt.Errorf("response %v is not within 0 and the pause time %v", c.Response.Duration(), span.Duration())
 	case c.Stages > MaxStages:
-		return fmt.Errorf("gentle flow control has at most %d stages, not %d", MaxStages, c.Stages)
+		return fmt.Errorf("neighbours are slowed by at most %d stages, not %d", MaxStages, c.Stages)
 	case c.Stages != 0 && c.Mode != PFC:
-		return fmt.Errorf("gentle flow control is for classes: it needs pfc, not mode %v", c.Mode)
+		return fmt.Errorf("stages slow classes, which needs pfc, not mode %v", c.Mode)
 	case c.Stages != 0 && c.Watchdog.Detect != 0:
-		return fmt.Errorf("gentle flow control stops no neighbour, so that there is nothing for a storm watchdog: turn it off (watchdog: {action: off})")
+		return fmt.Errorf("stages stop no neighbour, so that there is nothing for a storm watchdog: turn it off (watchdog: {action: off})")
 	case c.Stages != 0 && c.Violations.Grace != 0:
-		return fmt.Errorf("gentle flow control stops no neighbour, so that there is no pause that a neighbour could ignore")
+		return fmt.Errorf("stages stop no neighbour, so that there is no pause that a neighbour could ignore")
 	case c.Mode == PFC && c.Enable == 0:
 		return fmt.Errorf("pfc without a class: enable at least one, or turn it off")
 	}
