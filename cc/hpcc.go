@@ -226,7 +226,7 @@ func (h *hpcc) OnAck(f *Feedback) {
 	next := f.SndNxt
 	if f.Next != 0 && f.Next < next {
 		// The sender went back: what it sends again is a round trip like any
-		// other. Else the reference stood still until all was repaired.
+		// other. Else the reference did not move until all was repaired.
 		next = f.Next
 		h.boundary = min(h.boundary, next)
 	}

@@ -46,7 +46,7 @@ func (p *Plan) shortest(s int, dist []int, pre netip.Prefix) Route {
 	return r
 }
 
-// HopsTo returns the number of links between every switch and dst, without
+// HopsTo returns the number of links between every node and dst, without
 // passing through hosts. -1: unreachable.
 func (t *Topology) HopsTo(dst int) []int {
 	dist := make([]int, len(t.Nodes))
@@ -58,8 +58,11 @@ func (t *Topology) HopsTo(dst int) []int {
 		n := todo[0]
 		for port := range t.Nodes[n].Links {
 			m := t.Peer(n, port).Node
-			if t.Nodes[m].Kind == Switch && dist[m] < 0 {
-				dist[m] = dist[n] + 1
+			if dist[m] >= 0 {
+				continue
+			}
+			dist[m] = dist[n] + 1
+			if t.Nodes[m].Kind == Switch {
 				todo = append(todo, m)
 			}
 		}

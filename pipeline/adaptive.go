@@ -11,9 +11,9 @@ import (
 // MaxTiers is the largest number of thresholds for the load of a port.
 const MaxTiers = 4
 
-// exits are the ports of a group's members with weight, and the mapping from a port back
+// byPort are the ports of a group's members with weight, and the mapping from a port back
 // to its member.
-type exits struct {
+type byPort struct {
 	set    PortSet
 	lo, hi uint8             // words of set with a port: from lo, below hi
 	before [portWords]uint16 // ports in the words before each
@@ -26,7 +26,7 @@ func (g *Group) AtPorts(ports []uint16) (*Group, error) {
 	if len(ports) != len(g.members) {
 		return nil, fmt.Errorf("group: %d ports for %d members", len(ports), len(g.members))
 	}
-	e := exits{lo: portWords}
+	e := byPort{lo: portWords}
 	order := make([]int, 0, len(ports))
 	for i, p := range ports {
 		switch {
@@ -52,16 +52,16 @@ func (g *Group) AtPorts(ports []uint16) (*Group, error) {
 		}
 	}
 	ng := *g
-	ng.exits = e
+	ng.byPort = e
 	return &ng, nil
 }
 
 // Ports returns the ports of the members with weight, empty if AtPorts was not
 // called.
-func (g *Group) Ports() PortSet { return g.exits.set }
+func (g *Group) Ports() PortSet { return g.byPort.set }
 
 // at returns the next hop whose port is bit b of word w.
-func (e *exits) at(w, b int) uint32 {
+func (e *byPort) at(w, b int) uint32 {
 	w &= portWords - 1
 	return e.hop[int(e.before[w])+bits.OnesCount64(e.set[w]&(1<<(b&63)-1))]
 }
@@ -76,7 +76,7 @@ func (e *exits) at(w, b int) uint32 {
 // 4.3): the set is that of the shortest paths, cut with the favoured ports; a
 // port that is favoured and on no shortest path is never taken.
 func (g *Group) Adaptive(up *PortSet, tiers []PortSet, rng *frame.Rand) (hop uint32, tier int) {
-	e := &g.exits
+	e := &g.byPort
 	if e.hi-e.lo == 1 { // the usual case: up to 64 ports, or all close to each other
 		w := int(e.lo) & (portWords - 1)
 		all := e.set[w] & up[w]
@@ -121,7 +121,7 @@ func pick(s uint64, rng *frame.Rand) int {
 }
 
 // cut sets s to the ports of the group that are in a and in b, and counts them.
-func (e *exits) cut(s, a, b *PortSet) (n int) {
+func (e *byPort) cut(s, a, b *PortSet) (n int) {
 	for w := range s {
 		s[w] = e.set[w] & a[w] & b[w]
 		n += bits.OnesCount64(s[w])
@@ -130,7 +130,7 @@ func (e *exits) cut(s, a, b *PortSet) (n int) {
 }
 
 // pick is pick for a set of n ports in several words.
-func (e *exits) pick(s *PortSet, n int, rng *frame.Rand) uint32 {
+func (e *byPort) pick(s *PortSet, n int, rng *frame.Rand) uint32 {
 	k := uint32(0)
 	if n > 1 {
 		k = rng.Uint32n(uint32(n))
@@ -150,7 +150,7 @@ func (e *exits) pick(s *PortSet, n int, rng *frame.Rand) uint32 {
 // up. It visits every port of the group: the reference that tiers are compared
 // with.
 func (g *Group) Least(up *PortSet, load *[MaxPorts]uint64, rng *frame.Rand) uint32 {
-	e := &g.exits
+	e := &g.byPort
 	best, ties := NoEntry, uint32(0)
 	var least uint64
 	for w := int(e.lo); w < int(e.hi); w++ {

@@ -23,7 +23,7 @@ type Group struct {
 	kind    Chooser
 	buckets []uint32 // next hop of each bucket
 	members []Member
-	exits   exits // if kind is by port
+	byPort  byPort // if kind is by port
 }
 
 // NewGroup returns a group of n buckets. Shares are exact to one bucket, so n

@@ -156,17 +156,9 @@ func (f *clockFlags) controller() (*clocks.Controller, error) {
 	if err != nil {
 		return nil, cli.Input(err)
 	}
-	scheme, err := clock.Find("sundial")
+	s, err := clock.NewSpec("sundial", f.root, f.domains)
 	if err != nil {
-		return nil, err
-	}
-	s := &clock.Spec{Scheme: scheme, Root: f.root}
-	for _, d := range f.domains {
-		domain, err := clock.ParseDomain(d)
-		if err != nil {
-			return nil, cli.Usage(fmt.Errorf("--domain %w", err))
-		}
-		s.Domains = append(s.Domains, domain)
+		return nil, cli.Usage(fmt.Errorf("--%w", err))
 	}
 	s.Defaults(t)
 	if err := s.CheckNames(t); err != nil {

@@ -49,17 +49,9 @@ func (f *clockFlags) plan(arg string) (*clockPlan, error) {
 	if err != nil {
 		return nil, mistake(err)
 	}
-	scheme, err := clock.Find("sundial")
+	s, err := clock.NewSpec("sundial", f.root, f.domains)
 	if err != nil {
-		return nil, err
-	}
-	s := &clock.Spec{Scheme: scheme, Root: f.root}
-	for _, d := range f.domains {
-		domain, err := clock.ParseDomain(d)
-		if err != nil {
-			return nil, usagef("--domain %w", err)
-		}
-		s.Domains = append(s.Domains, domain)
+		return nil, usagef("--%w", err)
 	}
 	s.Defaults(t)
 	if err := s.Check(t); err != nil {

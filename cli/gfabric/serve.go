@@ -15,7 +15,6 @@ import (
 	"gswitch/control"
 	"gswitch/control/cli"
 	"gswitch/control/privilege"
-	"gswitch/fabric/lab"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/view"
@@ -105,15 +104,7 @@ func siteCommand() *cobra.Command {
 const defaultListen = "127.0.0.1:8080"
 
 func serveLab(ctx context.Context, args []string, listen string, keep *cli.Privileges) error {
-	name := ""
-	if len(args) > 0 {
-		name = args[0]
-	}
-	name, err := lab.Resolve(name)
-	if err != nil {
-		return err
-	}
-	src, err := view.Lab(name, 0)
+	src, err := openLab(args, 0)
 	if err != nil {
 		return err
 	}

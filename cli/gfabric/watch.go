@@ -35,15 +35,7 @@ func watchCommand() *cobra.Command {
 			if count < 0 {
 				return usagef("--count: %d is negative", count)
 			}
-			name := ""
-			if len(args) > 0 {
-				name = args[0]
-			}
-			name, err := lab.Resolve(name)
-			if err != nil {
-				return err
-			}
-			src, err := view.Lab(name, interval)
+			src, err := openLab(args, interval)
 			if err != nil {
 				return err
 			}
@@ -77,4 +69,17 @@ func watchCommand() *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false, "write samples as JSON, one a line")
 	c.Flags().BoolVar(&plain, "plain", false, "lines in place of a picture")
 	return c
+}
+
+// openLab reads the lab that is named, or the only one that there is.
+func openLab(args []string, every time.Duration) (*view.LabSource, error) {
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
+	}
+	name, err := lab.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	return view.Lab(name, every)
 }

@@ -82,8 +82,25 @@ type Domain struct {
 	Nodes []string
 }
 
-// ParseDomain reads a domain that is written as name=node,node,...
-func ParseDomain(s string) (Domain, error) {
+// NewSpec returns how a scheme keeps clocks from a root, with domains that are written as
+// name=node,node,...
+func NewSpec(scheme, root string, domains []string) (*Spec, error) {
+	of, err := Find(scheme)
+	if err != nil {
+		return nil, err
+	}
+	s := &Spec{Scheme: of, Root: root}
+	for _, d := range domains {
+		domain, err := parseDomain(d)
+		if err != nil {
+			return nil, fmt.Errorf("domain %w", err)
+		}
+		s.Domains = append(s.Domains, domain)
+	}
+	return s, nil
+}
+
+func parseDomain(s string) (Domain, error) {
 	name, nodes, ok := strings.Cut(s, "=")
 	if !ok || name == "" || nodes == "" {
 		return Domain{}, fmt.Errorf("%q: write name=node,node and so on", s)

@@ -259,7 +259,7 @@ func linkShare(t *fabric.Topology, from, to []int32, p Port, otherRack bool) flo
 // passes returns the share of the traffic from src to dst that leaves p.Node through
 // p.Port.
 func passes(t *fabric.Topology, src, dst int, p Port) float64 {
-	dist := hops(t, dst)
+	dist := t.HopsTo(dst)
 	flow := make([]float64, len(t.Nodes))
 	flow[src] = 1
 	// Nodes in order of decreasing distance: all inflow of a node is known when it is
@@ -285,28 +285,6 @@ func passes(t *fabric.Topology, src, dst int, p Port) float64 {
 		}
 	}
 	return 0
-}
-
-// hops returns the distance of every node to dst; hosts do not forward.
-func hops(t *fabric.Topology, dst int) []int {
-	dist := make([]int, len(t.Nodes))
-	for i := range dist {
-		dist[i] = -1
-	}
-	dist[dst] = 0
-	for todo := []int{dst}; len(todo) > 0; todo = todo[1:] {
-		n := todo[0]
-		if n != dst && t.Nodes[n].Kind == fabric.Host {
-			continue
-		}
-		for q := range t.Nodes[n].Links {
-			if m := t.Peer(n, q).Node; dist[m] < 0 {
-				dist[m] = dist[n] + 1
-				todo = append(todo, m)
-			}
-		}
-	}
-	return dist
 }
 
 // Schema returns the JSON Schema of scenario files.
