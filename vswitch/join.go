@@ -95,8 +95,8 @@ func (n *Node) showLeft(ps *portState, v []frame.Ref) {
 // leave takes frames that are sent, or dropped from their queues, out of the accounts of
 // the switch: features see that they left, and what they were charged to gets it back.
 func (n *Node) leave(now frame.Time, ps *portState, v []frame.Ref) {
-	n.left(ps, v)
-	if ps.arc.released != 0 {
+	if ps.arc.left|ps.arc.released|n.joinedFor != 0 || ps.floods.frames != 0 {
+		n.left(ps, v)
 		n.showReleased(ps, v)
 	}
 	if len(v) > 1 && n.inputs == nil { // one frame has no others to be summed up with
