@@ -127,7 +127,7 @@ func (p *Port) Advance(now frame.Time, waiting uint8) {
 // Wake returns when Advance or NextFrame next has something to do if nothing
 // happens before: now if NextFrame has a frame, Never if nothing is pending.
 func (p *Port) Wake(now frame.Time) frame.Time {
-	if p.pending(now) {
+	if p.Due(now) {
 		return now
 	}
 	at := frame.Never

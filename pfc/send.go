@@ -34,8 +34,8 @@ func (p *Port) request(want uint8) {
 	p.want = want
 }
 
-// pending reports whether NextFrame has a frame.
-func (p *Port) pending(now frame.Time) bool {
+// Due reports whether NextFrame has a frame.
+func (p *Port) Due(now frame.Time) bool {
 	return p.sent != p.want || p.sentStages != p.stages || p.sent != 0 && (now >= p.renewAt || p.sentMode != p.cfg.Mode)
 }
 
@@ -48,7 +48,7 @@ func (p *Port) renewal() frame.Time { return Span(p.cfg.quanta(), p.cfg.rate()) 
 // none, or if b is shorter. Call it after Request and whenever Wake is due,
 // until it returns 0. A frame for some classes renews all others too.
 func (p *Port) NextFrame(now frame.Time, b []byte) int {
-	if len(b) < wire.MinFrame || !p.pending(now) {
+	if len(b) < wire.MinFrame || !p.Due(now) {
 		return 0
 	}
 	mode, want := p.cfg.Mode, p.want

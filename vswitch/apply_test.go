@@ -188,11 +188,15 @@ func TestPauseWithoutMemory(t *testing.T) {
 	if b := r.out(0); len(b) == 0 || wire.MACControl(b[0]).Opcode() != wire.OpPFC || wire.MACControl(b[0]).Quanta(3) == 0 || missed() != 2 {
 		t.Errorf("no pause, of %d frames, %d attempts", len(b), missed())
 	}
-	// With nothing to send nothing is missing.
+	// With nothing to send nothing is missing, though a pause of the neighbour ends now.
+	r.in(0, wt.PFC(hostMAC(1), 1<<3, 100))
 	pool.FailAt([]frame.Misses{{First: pool.Asked() + 1, N: 1 << 40}})
-	n.request(r.now, 0)
-	if missed() != 2 {
-		t.Errorf("%d attempts, without need", missed())
+	end := r.now
+	for end < r.now+frame.Second && n.ports[0].pfc.Wake(end) > end {
+		end++
+	}
+	if n.request(end, 0); missed() != 2 || n.controlDue > end {
+		t.Errorf("%d attempts, without need; the next timer is due at %d, the pause ends at %d", missed(), n.controlDue, end)
 	}
 	pool.FailAt(nil)
 }

@@ -262,7 +262,7 @@ const flowControlRetry = frame.Microsecond
 
 // missFlowControl counts that a port found no chunk, if it has something to send.
 func (n *Node) missFlowControl(now frame.Time, port uint16) {
-	if ps := &n.ports[port]; now >= ps.retry && ps.pfc.Wake(now) <= now {
+	if ps := &n.ports[port]; now >= ps.retry && ps.pfc.Due(now) {
 		n.count.Made++
 		n.countDrop(port, frame.ArenaExhausted)
 		ps.retry = now + flowControlRetry
@@ -274,7 +274,7 @@ func (n *Node) missFlowControl(now frame.Time, port uint16) {
 func (n *Node) wakeFor(now frame.Time, port uint16) {
 	if ps := &n.ports[port]; n.linkUp.has(port) {
 		due := ps.pfc.Wake(now)
-		if due <= now && ps.retry > now {
+		if ps.retry > now && ps.pfc.Due(now) {
 			due = ps.retry
 		}
 		n.controlDue = min(n.controlDue, due)

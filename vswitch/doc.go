@@ -5,7 +5,7 @@
 // # The life of a frame
 //
 // A vector of up to 64 frames that arrived at a port passes these stages, in
-// this order. receive and enter in node.go call them. Each of the stages up to
+// this order. receive in node.go calls them. Each of the stages up to
 // bridge and route works on the whole vector before the next begins, so that
 // code and tables stay in cache; bridge and route decide about one frame after
 // another and have each emitted and queued at once, but for those that follow

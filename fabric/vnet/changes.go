@@ -7,8 +7,8 @@ import (
 	"gswitch/vswitch"
 )
 
-// Change has a switch carry out a change: all that switches are given during a run, besides
-// frames, links and time.
+// Change makes a switch carry out a change. Apart from frames, links and time, changes are
+// all that alters a switch during a run.
 func (n *Network) Change(now frame.Time, sw int, c vswitch.Change) error {
 	cmd, err := n.Switches[sw].Prepare(c)
 	if err != nil {

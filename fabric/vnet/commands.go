@@ -72,6 +72,9 @@ func (n *Network) Inject(now frame.Time, host int, b []byte, class uint8) bool {
 // command depends on one that is missing, Carry returns an error and does nothing.
 func (n *Network) Carry(now frame.Time, host int, c *Command) error {
 	i := int(c.Ends.Conn) - 1
+	if c.Kind > CommandInject {
+		return fmt.Errorf("virtual network %s: there is no kind %d of commands", n.Topology.Name, c.Kind)
+	}
 	if c.Kind == CommandInject && host >= 0 && host < len(n.Hosts) {
 		if len(c.Frame) > n.Hosts[host].Arena().Room() || c.Class > 7 || !n.Inject(now, host, c.Frame, c.Class) {
 			return fmt.Errorf("virtual network %s: a frame of %d bytes cannot be sent in class %d", n.Topology.Name, len(c.Frame), c.Class)
