@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,15 +17,23 @@ import (
 	"gswitch/vswitch"
 )
 
-// clockOf returns the clock of a switch that a controller may plan for, and the index of
-// its worker and node, or nil if there is none.
-func (u *unit) clockOf() (feature.Planned, int) {
-	for i, n := range u.sw.Nodes {
-		if k, ok := n.Timekeeper().(feature.Planned); ok && n == u.sw.ClockNode() {
-			return k, i
+// clock is that of a switch, for which a controller may plan.
+type clock struct {
+	feature.Planned
+	name string // of the feature that keeps it
+	at   int    // index of its worker and node
+}
+
+// clockOf returns the clock of a switch that a controller may plan for; false if there is
+// none.
+func (u *unit) clockOf() (clock, bool) {
+	n := u.sw.Owner()
+	for _, f := range vswitch.Features() {
+		if k, ok := n.Feature(f.Name).(feature.Planned); ok {
+			return clock{k, f.Name, n.Index()}, true
 		}
 	}
-	return nil, 0
+	return clock{}, false
 }
 
 func (s *server) ListClocks(_ context.Context, r *api.ListRequest) (*api.Clocks, error) {
@@ -35,8 +44,8 @@ func (s *server) ListClocks(_ context.Context, r *api.ListRequest) (*api.Clocks,
 	defer s.d.mu.RUnlock()
 	out := &api.Clocks{}
 	for u := range s.d.chosen(r.Switch) {
-		if k, i := u.clockOf(); k != nil {
-			c, err := s.d.clock(u, k, i)
+		if k, ok := u.clockOf(); ok {
+			c, err := s.d.clock(u, k)
 			if err != nil {
 				return nil, connect.NewError(connect.CodeUnavailable, err)
 			}
@@ -46,10 +55,10 @@ func (s *server) ListClocks(_ context.Context, r *api.ListRequest) (*api.Clocks,
 	return out, nil
 }
 
-// clock describes the clock of a switch, which runs on its worker i.
-func (d *Daemon) clock(u *unit, k feature.Planned, i int) (*api.Clock, error) {
+// clock describes the clock of a switch.
+func (d *Daemon) clock(u *unit, k clock) (*api.Clock, error) {
 	var v feature.ClockView
-	if err := d.engine.Worker(u.workers[i]).Do(func(now frame.Time) { v = k.View(int64(now)) }); err != nil {
+	if err := d.engine.Worker(u.workers[k.at]).Do(func(now frame.Time) { v = k.View(int64(now)) }); err != nil {
 		return nil, err
 	}
 	c := &api.Clock{Switch: u.name, State: v.State, Controlled: v.Awaits, Promised: v.Promised, Identity: v.Identity, Root: v.Time.Root,
@@ -127,28 +136,29 @@ func (s *server) PlanClock(_ context.Context, r *api.PlanClockRequest) (*api.Clo
 	if err != nil {
 		return nil, connect.NewError(connect.CodeNotFound, err)
 	}
-	c := &vswitch.PlanClock{ClockPlan: feature.ClockPlan{Epoch: r.Plan.Epoch, Root: r.Plan.Root, Deputy: r.Plan.Deputy, Hops: int(r.Plan.Hops), MostHops: int(r.Plan.MostHops)}}
-	if c.Stage, err = feature.ParseClockStage(r.Stage); err != nil {
+	plan := &feature.TakePlan{ClockPlan: feature.ClockPlan{Epoch: r.Plan.Epoch, Root: r.Plan.Root, Deputy: r.Plan.Deputy, Hops: int(r.Plan.Hops), MostHops: int(r.Plan.MostHops)}}
+	if plan.Stage, err = feature.ParseClockStage(r.Stage); err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	if err := u.clockPorts(r.Plan, &c.ClockPlan); err != nil {
+	if err := u.clockPorts(r.Plan, &plan.ClockPlan); err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	k, i := u.clockOf()
-	if k == nil {
+	k, ok := u.clockOf()
+	if !ok {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("switch %s has no clock", u.name))
 	}
-	command, err := u.sw.Prepare(c)
+	call := &vswitch.CallFeature{Feature: k.name, Call: plan}
+	command, err := u.sw.Prepare(call)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
 	}
-	if err := d.engine.Command(u.workers[i], u.sw.Nodes[i], command); err != nil {
+	if err := d.engine.Command(u.workers[k.at], u.sw.Nodes[k.at], command); err != nil {
 		return nil, connect.NewError(connect.CodeUnavailable, err)
 	}
-	if c.Err != nil {
-		return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("switch %s: %w", u.name, c.Err))
+	if err := cmp.Or(call.Refused, plan.Refused); err != nil {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("switch %s: %w", u.name, err))
 	}
-	out, err := d.clock(u, k, i)
+	out, err := d.clock(u, k)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeUnavailable, err)
 	}

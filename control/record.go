@@ -129,8 +129,8 @@ func (d *Daemon) header(u *unit, s *config.Switch) replay.Header {
 	m := madeFrom(d.document(s), s, u.numbers)
 	h := replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: "switch", Name: u.name, Document: m.Document, Ports: m.Ports,
 		Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Epoch: d.engine.Epoch().UnixNano(), Secret: d.secret, Monotonic: d.monotonic()}
-	if k, i := u.clockOf(); k != nil {
-		h.Clock = RecordedClock(d.engine.Worker(u.workers[i]), k)
+	if k, ok := u.clockOf(); ok {
+		h.Clock = RecordedClock(d.engine.Worker(u.workers[k.at]), k)
 	}
 	return h
 }

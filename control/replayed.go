@@ -148,8 +148,8 @@ func CommandName(b []byte) string {
 		return "clear fdb"
 	case vswitch.TakeReports:
 		return "take reports"
-	case *vswitch.PlanClock:
-		return "plan of clocks"
+	case *vswitch.CallFeature:
+		return fmt.Sprintf("call of %s: %s", c.Feature, strings.TrimPrefix(fmt.Sprintf("%T", c.Call), "*"))
 	case vswitch.Apply:
 		return "apply"
 	}

@@ -98,13 +98,13 @@ func (d *Daemon) stamps() Stamps {
 	defer d.mu.RUnlock()
 	s := Stamps{}
 	for _, u := range d.units {
-		k, i := u.clockOf()
-		if k == nil {
+		k, ok := u.clockOf()
+		if !ok {
 			continue
 		}
 		for _, o := range u.ports {
 			for _, p := range o.open {
-				s.Add(p, d.engine.Worker(u.workers[i]), k)
+				s.Add(p, d.engine.Worker(u.workers[k.at]), k)
 			}
 		}
 	}

@@ -33,9 +33,6 @@ const (
 	numClockStages
 )
 
-// ClockStages is how many there are.
-const ClockStages = int(numClockStages)
-
 var clockStageNames = [...]string{"widen", "take", "narrow"}
 
 // String returns the stage in a word.

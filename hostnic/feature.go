@@ -52,13 +52,8 @@ type Feature struct {
 	Doc string
 }
 
-// Call is a program's request to a feature, between two steps of the host. Its effect
-// depends only on what Encode writes, so that a record of the host holds it.
-type Call interface {
-	Encode(b []byte) []byte
-	// Do carries it out; state is Instance.State.
-	Do(now frame.Time, state any)
-}
+// Call is a program's request to a feature, between two steps of the host.
+type Call = feature.Call
 
 // Section is the form of a feature's options in documents: a pointer to a struct with the
 // tags of package section.

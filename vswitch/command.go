@@ -14,7 +14,7 @@ import (
 )
 
 // Change is a change of a switch by the control plane: SetRoute, DeleteRoute,
-// LearnRoutes, FlushFDB, TakeReports, PlanClock or Apply. Switch.Prepare turns it into a
+// LearnRoutes, FlushFDB, TakeReports, CallFeature or Apply. Switch.Prepare turns it into a
 // command.
 type Change interface {
 	// Encode appends the change to b. DecodeChange is its inverse.
@@ -162,7 +162,8 @@ const (
 	applyKind       = 4
 	takeReportsKind = 5
 	learnRoutesKind = 6
-	planClockKind   = 7
+	formerPlanKind  = 7 // of records of earlier versions
+	callFeatureKind = 8
 )
 
 // Flags of an encoded route.
@@ -221,8 +222,11 @@ func DecodeChange(b []byte) (Change, error) {
 		c = &FlushFDB{}
 	case takeReportsKind:
 		c = TakeReports{}
-	case planClockKind:
-		c = decodePlanClock(&d)
+	case callFeatureKind:
+		return decodeCall(&d)
+	case formerPlanKind:
+		return nil, errors.New("a plan of a clock as it was written before calls of features had names (kind 7): " +
+			"replay the record with the version of the program that its header names")
 	case applyKind:
 		return Apply{Document: d.B}, nil
 	default:

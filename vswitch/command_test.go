@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"testing"
 
-	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/pipeline"
 	wt "gswitch/wire/wiretest"
@@ -22,7 +21,6 @@ func someChanges() []Change {
 		DeleteRoute{netip.MustParsePrefix("0.0.0.0/0")},
 		&LearnRoutes{Reset: true, Set: []Route{{Prefix: netip.MustParsePrefix("10.3.0.0/16"), NextHops: []NextHop{{Via: netip.MustParseAddr("10.0.1.2"), Weight: 1}}}}, Delete: []netip.Prefix{netip.MustParsePrefix("fd00::/8")}},
 		&FlushFDB{},
-		&PlanClock{ClockPlan: feature.ClockPlan{Epoch: 7, Stage: feature.Take, Deputy: true, Parent: 3, Second: -1, Send: []int{0, 200}, Hops: 2, MostHops: 5}},
 		Apply{Document: []byte("version: 1\n")},
 	}
 }

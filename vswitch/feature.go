@@ -36,6 +36,10 @@ type Feature struct {
 	Aliases []string
 	// Counters describe what Instance.Read reads.
 	Counters []Counter
+	// Decode is the inverse of Call.Encode; nil: the feature has no calls. A call reaches
+	// the feature's state on one worker, that of the ports: Check must insist on one
+	// (Config.OneWorker).
+	Decode func(b []byte) (Call, error)
 
 	// Whole makes the section, with nothing set, of documents about a switch as a whole,
 	// in place of Section: its key in a switch is Name. nil: there is none.
@@ -265,6 +269,9 @@ const (
 
 // Counter is a counter or gauge of a feature, per port.
 type Counter = feature.Counter
+
+// Call is a request of the control plane to a feature, between two steps of the switch.
+type Call = feature.Call
 
 // Options are the options of features by name, each in a type of its package.
 type Options = feature.Options

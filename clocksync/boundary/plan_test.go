@@ -28,11 +28,11 @@ func controlled(t *testing.T) *st.Rig {
 // plan has the switch carry out a stage, as a daemon does.
 func plan(t *testing.T, r *st.Rig, p feature.ClockPlan) error {
 	t.Helper()
-	c := &vswitch.PlanClock{ClockPlan: p}
-	if err := r.Switch.DoAt(r.Now, c); err != nil {
+	c := &feature.TakePlan{ClockPlan: p}
+	if err := r.Switch.DoAt(r.Now, &vswitch.CallFeature{Feature: Name, Call: c}); err != nil {
 		t.Fatal(err)
 	}
-	return c.Err
+	return c.Refused
 }
 
 // syncs are the ports by which messages leave.
