@@ -182,22 +182,16 @@ type Params map[string]Scalar
 
 // Transport is loss recovery.
 type Transport struct {
-	Mode            string         `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK. See gfabric recovery list."`
-	Params          Params         `yaml:"params" doc:"Options of the scheme: see gfabric recovery show. Those of them that have a key of their own here stand in one place or the other."`
-	Cap             string         `yaml:"cap" default:"none" doc:"Most frames in flight. none, a number, or auto: the bandwidth-delay product of the longest path."`
-	RTOLow          units.Duration `yaml:"rto_low" doc:"Retransmission timeout when few frames are in flight. 0: as rto_high."`
-	RTOHigh         units.Duration `yaml:"rto_high" doc:"Retransmission timeout. 0: derived where auto_rto is true, else no timer."`
-	AutoRTO         bool           `yaml:"auto_rto" doc:"true: timeouts that are 0 follow from the topology by IRN's rules."`
-	N               int            `yaml:"n" range:"0,1000000" doc:"Frames in flight up to which rto_low counts."`
-	FastRetransmit  *bool          `yaml:"fast_retransmit" default:"true" doc:"newreno: false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing (DeTail)."`
-	NackThreshold   int            `yaml:"nack_threshold" range:"0,255" doc:"NAKs from which recovery begins."`
-	PartialAck      bool           `yaml:"partial_ack" doc:"true: an acknowledgement during timeout recovery sends the next missing frame."`
-	RetransmitDelay units.Duration `yaml:"retransmit_delay" doc:"Time that fetching a frame again takes."`
-	NakInterval     units.Duration `yaml:"nak_interval" doc:"At most one NAK for a gap in so long. 0: one for each gap."`
-	NakEvery        bool           `yaml:"nak_every" doc:"true: a NAK for every frame out of order."`
-	AckEvery        int            `yaml:"ack_every" range:"0,1000" doc:"Frames to an acknowledgement. 0 or 1: each."`
-	RC3             RC3            `yaml:"rc3" doc:"A second loop from the tail of messages, in lower classes (RC3)."`
-	DynamicRTO      bool           `yaml:"dynamic_rto" doc:"true: the timeout follows measured round-trip times."`
+	Mode     string         `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK. See gfabric recovery list."`
+	Params   Params         `yaml:"params" doc:"Options of the scheme: see gfabric recovery show. Each may stand here or beside it, where those that the scheme does not have mean nothing, since variants may change mode alone."`
+	Cap      string         `yaml:"cap" default:"none" doc:"Most frames in flight. none, a number, or auto: the bandwidth-delay product of the longest path."`
+	RTOLow   units.Duration `yaml:"rto_low" doc:"Retransmission timeout when few frames are in flight. 0: as rto_high."`
+	RTOHigh  units.Duration `yaml:"rto_high" doc:"Retransmission timeout. 0: derived where auto_rto is true, else no timer."`
+	AutoRTO  bool           `yaml:"auto_rto" doc:"true: timeouts that are 0 follow from the topology by IRN's rules."`
+	AckEvery int            `yaml:"ack_every" range:"0,1000" doc:"Frames to an acknowledgement. 0 or 1: each."`
+	RC3      RC3            `yaml:"rc3" doc:"A second loop from the tail of messages, in lower classes (RC3)."`
+
+	config.RecoveryOptions // of all schemes
 }
 
 // CNP configures how a receiver reports congestion marks.

@@ -200,7 +200,7 @@ func (p Params) texts() map[string]string {
 }
 
 func (v *validator) transport(key string, t *Transport) {
-	if t.FastRetransmit != nil && !*t.FastRetransmit {
+	if t.Given()["fast_retransmit"] == "false" {
 		v.slowRetransmit(key, t)
 	}
 	if _, err := t.Recovery(); err != nil {
