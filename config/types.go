@@ -182,6 +182,7 @@ type Queue struct {
 	Strict  bool       `yaml:"strict" doc:"true: before all weighted queues. The default where no weight is given."`
 	Weight  int        `yaml:"weight" range:"1,1000" doc:"Share among the weighted queues (deficit round robin)."`
 	MaxRate units.Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
+	Burst   units.Size `yaml:"burst" range:"0,4294967295" doc:"Bytes that it may send ahead of max_rate after an idle time. None if left out."`
 
 	Order      *Order     `yaml:"order" doc:"How its frames leave. First in, first out if left out. The port needs a rate."`
 	Rank       string     `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack,priority" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf). priority: the least that lstf wrote, whatever the wait (lstf.fixed)."`
