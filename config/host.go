@@ -154,10 +154,7 @@ func NeedsTelemetry(algorithm, format string) error {
 
 // ParseTelemetry returns the format of a name.
 func ParseTelemetry(name string) (inband.Mode, error) {
-	if name == inband.None.String() {
-		return inband.None, nil
-	}
-	if m, ok := intpoint.Modes[name]; ok {
+	if m, ok := inband.ParseMode(name); ok && m != inband.INTMDUDP { // which RoCE has no use for
 		return m, nil
 	}
 	return 0, fmt.Errorf("telemetry %q: must be none, hpcc, hpcc-grow or int-md", name)

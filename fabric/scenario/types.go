@@ -5,6 +5,7 @@ import (
 
 	"gswitch/config"
 	"gswitch/fabric"
+	intpoint "gswitch/int/point"
 	"gswitch/section"
 	"gswitch/units"
 )
@@ -101,8 +102,8 @@ type Switch struct {
 
 	VOQ bool `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
 
-	Paths   Paths    `yaml:"paths" doc:"How one of several shortest paths is chosen for a frame."`
-	Detours []Detour `yaml:"detours" doc:"Routes that are not the shortest, as after a failure or by mistake. base_rtt: auto and slowdowns do not know of them."`
+	Paths   config.Paths `yaml:"paths" doc:"How one of several shortest paths is chosen for a frame."`
+	Detours []Detour     `yaml:"detours" doc:"Routes that are not the shortest, as after a failure or by mistake. base_rtt: auto and slowdowns do not know of them."`
 }
 
 // Buffer is the packet buffer of a switch.
@@ -121,30 +122,36 @@ type Buffer struct {
 	AllowLoss      bool       `yaml:"allow_loss" doc:"true: accept a headroom that is too small."`
 }
 
-// ECN is RED-like marking.
+// ECN is marking of frames. Without thresholds and pi there is none.
 type ECN struct {
-	KMin units.Size `yaml:"kmin" range:"0,4294967295" doc:"Depth from which frames are marked. No marking if left out."`
-	KMax units.Size `yaml:"kmax" range:"0,4294967295" doc:"Depth from which every frame is marked."`
-	PMax float64    `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
-	At   units.Rate `yaml:"at" doc:"Rate of the ports that kmin and kmax, or ref, are meant for; others scale them in proportion. All ports have the same if left out."`
-	PI   PI         `yaml:"pi" doc:"Marking by a controller of the depth, in place of kmin and kmax."`
+	config.ECN
+	At units.Rate `yaml:"at" doc:"Rate of the ports that kmin and kmax, or ref, are meant for; others scale them in proportion. All ports have the same if left out."`
+	PI *config.PI `yaml:"pi" doc:"Marking by a controller of the depth, in place of kmin and kmax."`
 }
 
-// INT is in-band telemetry.
+// INT is in-band telemetry. The switch of a daemon writes records of whatever format
+// frames have (telemetry.int), and has to be told which links there are. A scenario has
+// hosts, too, so it names the format, and knows the links.
 type INT struct {
-	Mode      string `yaml:"mode" enum:"auto,none,hpcc,hpcc-grow,int-md,int-md-udp" default:"auto" doc:"Format. auto: hpcc where congestion control needs telemetry, hpcc-grow where it does and more than five switches stand between two hosts, else none."`
-	Signal    string `yaml:"signal" enum:"tx,rx" default:"tx" doc:"Byte counter that is stamped. tx: what the port has sent. rx: what has arrived for it."`
-	WholePort bool   `yaml:"whole_port" doc:"true: the queue that is stamped is that of all classes of the port, not of the frame's alone."`
+	Mode string `yaml:"mode" enum:"auto,none,hpcc,hpcc-grow,int-md,int-md-udp" default:"auto" doc:"Format. auto: hpcc where congestion control needs telemetry, hpcc-grow where it does and more than five switches stand between two hosts, else none."`
+	intpoint.Stamp
+	WholePort bool `yaml:"whole_port" doc:"Use occupancy: port. The next version has this key no more."`
+}
+
+// Record returns what records say.
+func (t *INT) Record() intpoint.Stamp {
+	s := t.Stamp
+	if t.WholePort {
+		s.Occupancy = "port"
+	}
+	return s
 }
 
 // PFC is priority flow control.
 type PFC struct {
 	Enabled bool  `yaml:"enabled" doc:"true: the classes are lossless."`
 	Classes []int `yaml:"classes" range:"0,7" doc:"Lossless classes. Those of the data if left out."`
-	Quanta  int   `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
-
-	Response   units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect, at switches and hosts."`
-	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a switch disables a port whose neighbour goes on although it was asked to pause, four times. Nobody looks if left out."`
+	config.Pausing
 }
 
 // Hosts is the configuration of every host.
