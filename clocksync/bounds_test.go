@@ -71,8 +71,8 @@ func (l *line) add(t *testing.T, n int, hop units.Duration, place func(i int, o 
 		l.ppm = append(l.ppm, frame.Time(l.r.IntN(201)-100))
 		l.links = append(l.links, [2]frame.Time{frame.Time(l.r.IntN(5000)), frame.Time(l.r.IntN(20000))})
 		n := NewInstance(wire.MAC{2, byte(i)}, func(port int, f *wire.PTPFields) bool { l.send(i, port, f); return true })
-		times := Times{Domain: DefaultDomain, Interval: units.Duration(lineInterval), Hops: max(i, 1), Hop: hop, Drift: 200}
-		o, err := times.Options(0, NoPort)
+		times := Times{Domain: DefaultDomain, Interval: units.Duration(lineInterval), Uncertainty: Uncertainty{Hop: hop, Drift: 200}}
+		o, err := times.Options(max(i, 1), 0, NoPort)
 		if err != nil {
 			t.Fatal(err)
 		}

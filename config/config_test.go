@@ -138,6 +138,7 @@ func TestRefusals(t *testing.T) {
 		{"class of dscp", sw("classes: {dscp: {64: 1, 3: 9}}"), "x.yaml:7:22: switches[0].classes.dscp.64: 64 is not between 0 and 63\nx.yaml:7:32: switches[0].classes.dscp.3: 9 is not between 0 and 7"},
 		{"ecn", sw("qos: {q: {queues: [{queue: 1, ecn: {kmin: 2KB, kmax: 1KB}}]}}"), "x.yaml:7:47: switches[0].qos.q.queues[0].ecn.kmin: 2kB is more than kmax, 1kB"},
 		{"ecn without kmax", sw("qos: {q: {queues: [{queue: 1, ecn: {kmin: 2KB}}]}}"), "x.yaml:7:40: switches[0].qos.q.queues[0].ecn.kmax: is missing"},
+		{"burst without a rate", sw("qos: {q: {queues: [{queue: 1, burst: 3KB}]}}"), "x.yaml:7:42: switches[0].qos.q.queues[0].burst: is ahead of no max_rate; write that, too"},
 		{"strict with weight", sw("qos: {q: {queues: [{queue: 1, strict: true, weight: 3}]}}"), "x.yaml:7:57: switches[0].qos.q.queues[0].weight: contradicts strict: a strict queue has no weight"},
 		{"route elsewhere", sw("routes: [{prefix: 10.0.0.0/8, via: 192.0.2.1}]"), "x.yaml:7:40: switches[0].routes[0].via: 192.0.2.1 is on no network of this switch: no port and no VLAN has an address there"},
 		{"route with host bits", sw("routes: [{prefix: 10.1.0.0/8, blackhole: true}]"), "x.yaml:7:23: switches[0].routes[0].prefix: 10.1.0.0/8 has bits beyond its length; write 10.0.0.0/8"},

@@ -2,10 +2,10 @@ package config
 
 import (
 	"fmt"
-	intpoint "gswitch/int/point"
 	"hash/fnv"
 	"net/netip"
 	"regexp"
+	"strconv"
 
 	"gswitch/cc"
 	"gswitch/dataplane"
@@ -13,6 +13,7 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
+	intpoint "gswitch/int/point"
 	"gswitch/scheduler"
 	"gswitch/section"
 	"gswitch/transport"
@@ -36,19 +37,20 @@ type Host struct {
 	Burst    *units.Duration `yaml:"burst" default:"50us" doc:"How far the link may catch up when the worker was late. 0s: never."`
 	Payload  int             `yaml:"payload" range:"64,3800" default:"1000" doc:"Bytes of payload in a full frame, the same at both ends."`
 
-	BaseRTT        BaseRTT           `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost calibrate measures. auto: it is measured to the first peers that are sent to, and 1ms until then."`
-	Congestion     string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
-	Options        map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc says which there are."`
-	Telemetry      HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
-	Recovery       string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
-	FastRetransmit *bool             `yaml:"fast_retransmit" default:"true" doc:"newreno: false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing (DeTail)."`
-	Timeout        units.Duration    `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
-	Policy         string            `yaml:"policy" doc:"A policy (docs/POLICIES.md) that says which queue pair of a class sends next, by its next packet: arrival is when its message was posted, processing how many packets of that are left. They take turns if left out."`
-	Class          int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of data that chooses none. Its DSCP is 8 times the class."`
-	PFC            HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
-	MarkAbove      units.Size        `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
-	PaceJitter     float64           `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random, so that flows of the same rate do not keep step (RoCC)."`
-	CNP            bool              `yaml:"cnp" doc:"true: congestion marks are reported by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
+	BaseRTT         BaseRTT           `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost calibrate measures. auto: it is measured to the first peers that are sent to, and 1ms until then."`
+	Congestion      string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
+	Options         map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc says which there are."`
+	Telemetry       HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
+	Recovery        string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
+	RecoveryOptions RecoveryOptions   `yaml:"recovery_options" doc:"Options of this loss recovery: see gfabric recovery show."`
+	FastRetransmit  *bool             `yaml:"fast_retransmit" doc:"Use recovery_options: the next version has this key no more."`
+	Timeout         units.Duration    `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
+	Policy          string            `yaml:"policy" doc:"A policy (docs/POLICIES.md) that says which queue pair of a class sends next, by its next packet: arrival is when its message was posted, processing how many packets of that are left. They take turns if left out."`
+	Class           int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of data that chooses none. Its DSCP is 8 times the class."`
+	PFC             HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
+	MarkAbove       units.Size        `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
+	PaceJitter      float64           `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random, so that flows of the same rate do not keep step (RoCC)."`
+	CNP             bool              `yaml:"cnp" doc:"true: congestion marks are reported by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
 
 	Serve  bool       `yaml:"serve" doc:"true: other hosts may open queue pairs here."`
 	Region units.Size `yaml:"region" default:"16MiB" doc:"Memory for RDMA Write and Read of other hosts."`
@@ -110,8 +112,13 @@ func (h *Host) validate(s *section.Section, prefix string) {
 	if h.MarkAbove > maxMark {
 		fail("mark_above", "%v is more than %v, which no host lets wait", h.MarkAbove, maxMark)
 	}
+	if h.FastRetransmit != nil && h.RecoveryOptions.Given()["fast_retransmit"] != "" {
+		fail("fast_retransmit", "stands under recovery_options, too; leave this one out")
+	}
 	if h.FastRetransmit != nil && !*h.FastRetransmit && h.Recovery != transport.NewReno.String() {
 		fail("fast_retransmit", "false is for recovery: newreno, and this is %s", h.Recovery)
+	} else if _, err := h.recovery(); err != nil {
+		fail("recovery_options", "%v", err)
 	}
 	in, known := cc.Lookup(h.Congestion)
 	if !known {
@@ -147,10 +154,7 @@ func NeedsTelemetry(algorithm, format string) error {
 
 // ParseTelemetry returns the format of a name.
 func ParseTelemetry(name string) (inband.Mode, error) {
-	if name == inband.None.String() {
-		return inband.None, nil
-	}
-	if m, ok := intpoint.Modes[name]; ok {
+	if m, ok := inband.ParseMode(name); ok && m != inband.INTMDUDP { // which RoCE has no use for
 		return m, nil
 	}
 	return 0, fmt.Errorf("telemetry %q: must be none, hpcc, hpcc-grow or int-md", name)
@@ -223,9 +227,23 @@ func (h *Host) T() frame.Time {
 
 // Transport returns loss recovery of transfers that choose none.
 func (h *Host) Transport() transport.Config {
-	high := frame.Time(h.Timeout)
-	kind, _ := transport.Lookup(h.Recovery) // one of the words of its key
-	return transport.Config{Recovery: kind, RTOHigh: high, RTOLow: min(high, max(4*h.T(), frame.Millisecond)), N: 3, NoFastRetransmit: h.FastRetransmit != nil && !*h.FastRetransmit}
+	c, _ := h.recovery() // validate reported what is wrong
+	c.RTOHigh = frame.Time(h.Timeout)
+	c.RTOLow = min(c.RTOHigh, max(4*h.T(), frame.Millisecond))
+	return c
+}
+
+// recovery returns the scheme with its options.
+func (h *Host) recovery() (transport.Config, error) {
+	kind, err := transport.Lookup(h.Recovery)
+	if err != nil {
+		return transport.Config{}, err
+	}
+	given := h.RecoveryOptions.Given()
+	if h.FastRetransmit != nil && kind == transport.NewReno {
+		given["fast_retransmit"] = strconv.FormatBool(*h.FastRetransmit)
+	}
+	return kind.Configure(given)
 }
 
 // Cap returns the packets that IRN lets be in flight: the bandwidth-delay

@@ -24,7 +24,7 @@ func TestTelemetryIsTranslated(t *testing.T) {
 	if p, _ := v.Ports[1].Options[intpoint.Name].(intpoint.Edge); p.Source != inband.None || p.SourcePorts != nil || p.Sink {
 		t.Errorf("a port without: %+v", p)
 	}
-	c.Switches[0].Telemetry = intpoint.Section{INT: true, Signal: "rx", Occupancy: "port"}
+	c.Switches[0].Telemetry = intpoint.Section{INT: true, Stamp: intpoint.Stamp{Signal: "rx", Occupancy: "port"}}
 	c.Switches[0].Ports[0].Telemetry = nil
 	if tel, _ := c.Resolved().Switches[0].VSwitch(nil).Options[intpoint.Name].(intpoint.Config); !tel.WholePort || tel.Signal != inband.RxBytes || tel.Profile != nil {
 		t.Errorf("%+v", tel)

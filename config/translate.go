@@ -276,12 +276,12 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 // Config returns what the scheduler of a port takes of a resolved section.
 func (q *Queue) Config() scheduler.QueueConfig {
 	c := Serve(QueuePolicy(q.Order, q.Rank, q.Admission, q.Inversions), q.Policy, q.Shadow)
-	c.Weight, c.MaxRate = uint32(q.Weight), uint64(q.MaxRate)
+	c.Weight, c.MaxRate, c.Burst = uint32(q.Weight), uint64(q.MaxRate), uint32(q.Burst)
 	if q.ECN != nil {
-		c.ECN = scheduler.ECN{KMin: uint32(q.ECN.KMin), KMax: uint32(q.ECN.KMax), PMax: q.ECN.PMax}
+		c.ECN = q.ECN.Law()
 	}
 	if q.PI != nil {
-		c.ECN = scheduler.ECN{PI: q.PI.law()}
+		c.ECN = scheduler.ECN{PI: q.PI.Law()}
 	}
 	return c
 }

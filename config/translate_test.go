@@ -48,7 +48,7 @@ func TestTranslateExample(t *testing.T) {
 	want.Queues[5].ECN = scheduler.ECN{PI: scheduler.PI{Ref: 150_000, A: 4e-7, B: 3.9e-7, Max: 0.1, Period: 40 * frame.Microsecond}}
 	want.Queues[3] = scheduler.QueueConfig{Weight: 60, ECN: scheduler.ECN{KMin: 100_000, KMax: 400_000, PMax: 0.2}}
 	want.Queues[5].Weight = 10
-	want.Queues[6].MaxRate = 1_000_000_000
+	want.Queues[6].MaxRate, want.Queues[6].Burst = 1_000_000_000, 16_000
 	want.Queues[6].Order = policy.Order{Text: "q = Queue(64KB); q.admPrio = value; q.procPrio = value;"}
 	want.Queues[6].Admission = policy.Shadow{Text: "q = Queue(128KB);"}
 	if d := cmp.Diff(want, p.Scheduler); d != "" {

@@ -182,6 +182,7 @@ type Queue struct {
 	Strict  bool       `yaml:"strict" doc:"true: before all weighted queues. The default where no weight is given."`
 	Weight  int        `yaml:"weight" range:"1,1000" doc:"Share among the weighted queues (deficit round robin)."`
 	MaxRate units.Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
+	Burst   units.Size `yaml:"burst" range:"0,4294967295" doc:"Bytes that it may send ahead of max_rate after an idle time. None if left out."`
 
 	Order      *Order     `yaml:"order" doc:"How its frames leave. First in, first out if left out. The port needs a rate."`
 	Rank       string     `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack,priority" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf). priority: the least that lstf wrote, whatever the wait (lstf.fixed)."`
@@ -196,7 +197,7 @@ type Queue struct {
 
 // PI marks with a probability that a proportional-integral controller moves.
 type PI struct {
-	Ref    units.Size     `yaml:"ref" need:"yes" doc:"Depth that is held."`
+	Ref    units.Size     `yaml:"ref" need:"yes" range:"0,4294967295" doc:"Depth that is held."`
 	A      float64        `yaml:"a" need:"yes" range:"0,0.0001" doc:"Probability for each byte above ref."`
 	B      float64        `yaml:"b" range:"0,0.0001" doc:"Probability that each byte above ref a period ago takes back; below a."`
 	Max    float64        `yaml:"max" range:"0,1" default:"1" doc:"Largest probability, so that it is soon back after a burst."`
@@ -205,8 +206,8 @@ type PI struct {
 
 // ECN is RED-like marking; kmin = kmax marks like a step.
 type ECN struct {
-	KMin units.Size `yaml:"kmin" need:"yes" doc:"Depth from which frames are marked."`
-	KMax units.Size `yaml:"kmax" need:"yes" doc:"Depth from which every frame is marked."`
+	KMin units.Size `yaml:"kmin" range:"0,4294967295" doc:"Depth from which frames are marked. It stands beside kmax."`
+	KMax units.Size `yaml:"kmax" range:"0,4294967295" doc:"Depth from which every frame is marked."`
 	PMax float64    `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
 }
 
@@ -240,13 +241,19 @@ type PortLossless struct {
 
 // PFC is priority flow control, or the older pause.
 type PFC struct {
-	Classes    []int          `yaml:"classes" range:"0,7" doc:"Lossless classes."`
+	Classes []int `yaml:"classes" range:"0,7" doc:"Lossless classes."`
+	Pausing
+	Pause    bool      `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
+	Watchdog *Watchdog `yaml:"watchdog" doc:"What happens to a queue that stays paused. If left out there is a watchdog as by its defaults at ports that face hosts, and none at others."`
+	Log      *int      `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker keeps, for gfabric pfc trace: which port asked which, when, and for which egress queues. 0: none."`
+}
+
+// Pausing is how pauses are asked for and followed: what documents of switches and
+// scenarios have in common.
+type Pausing struct {
 	Quanta     int            `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
-	Pause      bool           `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
-	Watchdog   *Watchdog      `yaml:"watchdog" doc:"What happens to a queue that stays paused. If left out there is a watchdog as by its defaults at ports that face hosts, and none at others."`
-	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a port is down whose neighbour goes on although it was asked to pause, four times. Nobody looks if left out."`
-	Response   units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect here, as at devices that are slow to act on it; shorter than the pause. At once if left out."`
-	Log        *int           `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker keeps, for gfabric pfc trace: which port asked which, when, and for which egress queues. 0: none."`
+	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a switch disables a port whose neighbour goes on although it was asked to pause, four times. Nobody looks if left out."`
+	Response   units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect, as at devices that are slow to act on it; shorter than the pause. In scenarios at hosts, too. At once if left out."`
 }
 
 // Watchdog breaks pause storms.
@@ -322,11 +329,11 @@ type Route struct {
 
 // Paths says how one of several next hops is chosen.
 type Paths struct {
-	Choose     string           `yaml:"choose" enum:"hash,scatter,flowlet,weighted,adaptive,least" default:"hash" doc:"For routes that do not say it. hash: by flow. scatter: at random, frame by frame. flowlet: at random, anew after each pause of a flow (LetFlow). weighted: by flow, in proportion to the rates of the links. adaptive: frame by frame, at random among the ports below the lowest threshold that any is below (DeTail). least: the port with the fewest bytes, frame by frame."`
+	Choose     string           `yaml:"choose" enum:"hash,scatter,flowlet,weighted,adaptive,least" default:"hash" doc:"How, where a route does not say it. hash: by flow. scatter: at random, frame by frame. flowlet: at random, anew after each pause of a flow (LetFlow). weighted: by flow, in proportion to the rates of the links, in scenarios to what fits through each way. adaptive: frame by frame, at random among the ports below the lowest threshold that any is below (DeTail). least: the port with the fewest bytes, frame by frame."`
 	Thresholds []units.Size     `yaml:"thresholds" doc:"adaptive: up to four, ascending, in bytes that wait at a port in the frame's class and above. [16KiB, 64KiB] if left out."`
 	Times      []units.Duration `yaml:"times" doc:"The same as the time that the port takes to send them, for links of different rates."`
 	FlowletGap units.Duration   `yaml:"flowlet_gap" default:"500us" doc:"flowlet: the pause after which a flow may go another way."`
-	Assigned   bool             `yaml:"assigned" doc:"true: a frame counts for its port from when that is chosen, also while it waits at the crossbar."`
+	Assigned   bool             `yaml:"assigned" doc:"true: a frame counts for its port from when that is chosen, also while it waits at the crossbar, if the switch has one."`
 	Exempt     []int            `yaml:"exempt" range:"0,7" doc:"Classes whose frames go by flow all the same: probes and mirrored frames."`
 }
 

@@ -166,11 +166,11 @@ func (d decoder) validateQueue(q *Queue, path string) {
 	if q.PI != nil {
 		d.validatePI(q, path)
 	}
-	if q.ECN != nil && q.ECN.KMin > q.ECN.KMax && !d.Refused(path+".ecn.kmin") && !d.Refused(path+".ecn.kmax") {
-		d.Fail(path+".ecn.kmin", "%s is more than kmax, %s", q.ECN.KMin, q.ECN.KMax)
+	if q.Burst != 0 && q.MaxRate == 0 {
+		d.Fail(path+".burst", "is ahead of no max_rate; write that, too")
 	}
-	if q.ECN != nil && q.ECN.KMax >= 1<<32 {
-		d.Fail(path+".ecn.kmax", "%s is more than 4 GiB", q.ECN.KMax)
+	if q.ECN != nil {
+		d.validateECN(q.ECN, path+".ecn")
 	}
 }
 

@@ -2,6 +2,7 @@ package inband
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"gswitch/frame"
 	"gswitch/wire"
@@ -31,6 +32,12 @@ const (
 )
 
 var modeNames = [numModes]string{"none", "hpcc", "hpcc-grow", "int-md", "int-md-udp"}
+
+// ParseMode returns the format of a name.
+func ParseMode(name string) (Mode, bool) {
+	i := slices.Index(modeNames[:], name)
+	return Mode(max(0, i)), i >= 0
+}
 
 // String returns the name that files use.
 func (m Mode) String() string {

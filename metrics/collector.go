@@ -12,7 +12,6 @@ import (
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/pfc"
-	"gswitch/policy"
 	"gswitch/scheduler"
 	"gswitch/vswitch"
 )
@@ -73,8 +72,6 @@ var (
 	queueEvicted    = counter("queue_pushed_out_packets_total", "Frames that waited in the egress queue and were dropped for one worth more.", "switch", "port", "queue")
 	queueShed       = counter("queue_shed_packets_total", "Frames that the admission of the egress queue dropped when they would have left.", "switch", "port", "queue")
 	queueInversions = counter("queue_inversions_total", "Frames that left the egress queue while one of smaller rank waited, where that is counted.", "switch", "port", "queue")
-	policyPackets   = counter("policy_packets_total", "Packets of a queue inside a policy since that came, by whether they were sent, dropped as they came (refused) or for others (pushed-out); of a shadow what would have been.", "switch", "port", "queue", "kind", "of", "outcome")
-	policyValue     = gauge("policy_value", "Sum of the values of the packets that a queue inside a policy sent since that came.", "switch", "port", "queue", "kind", "of")
 	queuePackets    = gauge("queue_packets", "Frames in the egress queue.", "switch", "port", "queue")
 	queueBytes      = gauge("queue_bytes", "Bytes in the egress queue.", "switch", "port", "queue")
 	queueWatermark  = gauge("queue_persistent_watermark_bytes", "Highest depth of the egress queue ever.", "switch", "port", "queue")
@@ -355,17 +352,6 @@ func (e emitter) portInfo(sw string, p *Port) {
 	}
 	e.gauge(portInfo, 1, sw, p.Config.Name, l.Kind.String(), l.Interface, l.NetNS, l.Wire, mode, strings.Join(workers, ","), strconv.Itoa(queues))
 	e.count(portReopened, reopened, sw, p.Config.Name)
-}
-
-// policy writes what the queues of a policy counted.
-func (e emitter) policy(v []policy.QueueStats, sw, port, queue, kind string) {
-	for i := range v {
-		s := &v[i]
-		e.count(policyPackets, s.Sent, sw, port, queue, kind, s.Name, "sent")
-		e.count(policyPackets, s.Refused, sw, port, queue, kind, s.Name, "refused")
-		e.count(policyPackets, s.PushedOut, sw, port, queue, kind, s.Name, "pushed-out")
-		e.gauge(policyValue, float64(s.Value), sw, port, queue, kind, s.Name)
-	}
 }
 
 func (e emitter) queue(s *scheduler.QueueStats, delay *histogram.Buckets, dropped uint64, labels ...string) {

@@ -64,22 +64,22 @@ type buffer struct {
 
 // QueueStats is what a queue of a policy counted.
 type QueueStats struct {
-	Name         string
-	Size         int64 // as it was declared
-	InPackets    bool  // the unit of Size
-	Packets      int64 // waiting
-	Bytes        int64
-	MaxPackets   int64
-	Admitted     uint64 // that came and stayed at first
-	Refused      uint64 // dropped as they came
-	PushedOut    uint64 // dropped later, for another
-	Sent         uint64
-	SentBytes    uint64
-	Value        int64  // sum of the values sent
-	Marked       uint64 // chosen for a congestion mark
-	Notices      uint64
-	Late         uint64 // of those refused: their slack was below their wait
-	RefusedValue int64  // sum of the values of all that were dropped
+	Name       string
+	Size       int64 // as it was declared
+	InPackets  bool  // the unit of Size
+	Packets    int64 // waiting
+	Bytes      int64
+	MaxPackets int64
+	Admitted   uint64 // that came and stayed at first
+	Refused    uint64 // dropped as they came
+	PushedOut  uint64 // dropped later, for another
+	Sent       uint64
+	SentBytes  uint64
+	Value      int64  // sum of the values sent
+	Marked     uint64 // chosen for a congestion mark
+	Notices    uint64
+	Late       uint64 // of those refused: their slack was below their wait
+	LostValue  int64  // sum of the values of all that were dropped
 }
 
 // NewEngine returns an engine without packets. rate is that of the link in bit/s, 0
@@ -338,7 +338,7 @@ func (e *Engine) drop(q *queue, i uint32, came bool) {
 	} else {
 		q.stats.PushedOut++
 	}
-	q.stats.RefusedValue += p.Value
+	q.stats.LostValue += p.Value
 	if e.given > 0 && e.given == len(e.victims) {
 		e.victims, e.given = e.victims[:0], 0
 	}
@@ -413,7 +413,7 @@ func (e *Engine) TakeWorst() *Packet {
 	}
 	p := e.leave(q, q.adm.pick(&q.all, q.proc))
 	q.stats.PushedOut++
-	q.stats.RefusedValue += p.Value
+	q.stats.LostValue += p.Value
 	return p
 }
 

@@ -38,11 +38,13 @@ func (f *Field) keep(v, e reflect.Value) {
 	}
 }
 
-// Kind is a section that a place of a document may have beside its fields.
+// Kind is a section, or another value, that a place of a document may have beside its
+// fields.
 type Kind struct {
 	Key  string
 	Doc  string
-	Type reflect.Type // a struct
+	Type reflect.Type
+	Tag  reflect.StructTag // besides key and doc
 }
 
 // Place says which sections there may be.
@@ -54,14 +56,15 @@ type Extra[P Place] struct {
 	at map[string]any // pointers, by key
 }
 
-// Get returns a section, a pointer to the struct of its Kind, nil if it is not
+// Get returns a section, a pointer to the type of its Kind, nil if it is not
 // there.
 func (x *Extra[P]) Get(key string) any { return x.at[key] }
 
 func (x Extra[P]) sections() map[string]any { return x.at }
 func (Extra[P]) kinds() []Kind              { return (*new(P)).Kinds() }
 
-// Set adds a section, a pointer to the struct of its Kind, or replaces it. It does not touch the map of a document that this one is a shallow copy of.
+// Set adds a section, a pointer to the type of its Kind, or replaces it. It does not
+// touch the map of a document that this one is a shallow copy of.
 func (x *Extra[P]) Set(key string, v any) {
 	at := map[string]any{key: v}
 	for k, e := range x.at {
@@ -97,7 +100,7 @@ func Fields(t reflect.Type) []Field {
 		switch {
 		case f.Type.Implements(extraType):
 			for _, k := range reflect.Zero(f.Type).Interface().(extra).kinds() {
-				tag := reflect.StructTag(fmt.Sprintf("yaml:%q doc:%q", k.Key, k.Doc))
+				tag := reflect.StructTag(fmt.Sprintf("yaml:%q doc:%q %s", k.Key, k.Doc, k.Tag))
 				fields = append(fields, Field{Key: k.Key, Type: reflect.PointerTo(k.Type), Tag: tag, index: f.Index, kind: k.Key})
 			}
 		case f.Tag.Get("yaml") == inline:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/clocksync"
 	"gswitch/clocksync/boundary"
 	"gswitch/config"
 	"gswitch/control/cli"
@@ -129,7 +130,7 @@ func (f *layoutFlags) layout(arg string) (*lab.Layout, error) {
 // adjust gives a switch what the flags say of all.
 func (f *layoutFlags) adjust(_ int, sw *config.Switch) {
 	if f.clock != 0 {
-		sw.Features.Set(boundary.Name, &boundary.Section{Controlled: true, Interval: units.Duration(f.clock)})
+		sw.Features.Set(boundary.Name, &boundary.Section{Controlled: true, Times: clocksync.Times{Interval: units.Duration(f.clock)}})
 	}
 	if len(f.lossless) == 0 {
 		return

@@ -93,7 +93,7 @@ func (o *own) said(a *app) map[string]any {
 	put("congestion", o.cc)
 	put("recovery", o.recovery)
 	if o.noFastRetransmit {
-		m["fast_retransmit"] = false
+		m["recovery_options"] = map[string]any{"fast_retransmit": false}
 	}
 	if o.jitter != 0 {
 		m["pace_jitter"] = o.jitter
@@ -124,7 +124,7 @@ func (o *own) said(a *app) map[string]any {
 }
 
 // flagOf names the flags behind keys, for errors.
-var flagOf = map[string]string{"interface": "--port", "address": "--addr", "rate": "--link-rate", "base_rtt": "--base-rtt", "congestion": "--cc", "recovery": "--recovery", "fast_retransmit": "--no-fast-retransmit", "pace_jitter": "--pace-jitter",
+var flagOf = map[string]string{"interface": "--port", "address": "--addr", "rate": "--link-rate", "base_rtt": "--base-rtt", "congestion": "--cc", "recovery": "--recovery", "recovery_options": "--no-fast-retransmit", "pace_jitter": "--pace-jitter",
 	"worker.poll": "--poll", "worker.cpu": "--cpu", "telemetry.format": "--int"}
 
 // document is the file, or what the flags say.

@@ -65,7 +65,7 @@ func printPolicies(w io.Writer, m *api.Queues) {
 		return
 	}
 	name := cli.Namer(m.Queues)
-	t := cli.NewTable("PORT", ">QUEUE", "", "OF POLICY", ">SIZE", ">WAITING", ">MAX", ">ADMITTED", ">REFUSED", ">LATE", ">PUSHED OUT", ">SENT", ">VALUE", ">LOST VALUE", ">MARKED", ">NOTICES")
+	t := cli.NewTable(append([]string{"PORT", ">QUEUE", "", "OF POLICY", ">SIZE", ">WAITING", ">MAX"}, policyTitles()...)...)
 	for _, q := range m.Queues {
 		for _, part := range []struct {
 			kind string
@@ -76,7 +76,7 @@ func printPolicies(w io.Writer, m *api.Queues) {
 				if p.InPackets {
 					max = fmt.Sprint(p.Size)
 				}
-				t.Row(name(q.Switch, q.Port), q.Queue, part.kind, p.Name, max, p.Packets, p.MaxPackets, p.Admitted, p.Refused, p.Late, p.PushedOut, p.Sent, p.Value, p.LostValue, p.Marked, p.Notices)
+				t.Row(append([]any{name(q.Switch, q.Port), q.Queue, part.kind, p.Name, max, p.Packets, p.MaxPackets}, control.PolicyCounts(p)...)...)
 			}
 		}
 	}
@@ -86,6 +86,14 @@ func printPolicies(w io.Writer, m *api.Queues) {
 			fmt.Fprintf(w, "%s queue %d: %d frames still wait under the policy before\n", name(q.Switch, q.Port), q.Queue, q.Draining)
 		}
 	}
+}
+
+// policyTitles are the headings of policy.Counters.
+func policyTitles() (v []string) {
+	for i := range policy.Counters {
+		v = append(v, ">"+policy.Counters[i].Title())
+	}
+	return v
 }
 
 func printTC(w io.Writer, m *api.Queues) {
@@ -183,9 +191,14 @@ func trace(w io.Writer, p *policy.Program, r *capture.Reader, rate uint64, each 
 		pool.Free(ref)
 	}
 	l.Until(frame.Never)
-	t := cli.NewTable("QUEUE", ">ADMITTED", ">REFUSED", ">LATE", ">PUSHED OUT", ">SENT", ">BYTES", ">VALUE", ">LOST VALUE", ">MAX")
-	for _, q := range l.Stats() {
-		t.Row(q.Name, q.Admitted, q.Refused, q.Late, q.PushedOut, q.Sent, q.SentBytes, q.Value, q.RefusedValue, q.MaxPackets)
+	t := cli.NewTable(append([]string{"QUEUE", ">MAX"}, policyTitles()...)...)
+	stats := l.Stats()
+	for i := range stats {
+		row := []any{stats[i].Name, stats[i].MaxPackets}
+		for k := range policy.Counters {
+			row = append(row, policy.Counters[k].Of(&stats[i]))
+		}
+		t.Row(row...)
 	}
 	t.Print(w)
 	return nil

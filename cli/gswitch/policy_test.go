@@ -125,8 +125,8 @@ func TestPolicyTrace(t *testing.T) {
 0.001000000  #4  1000 bytes  q  value 63  sent after 1ms
 0.002000000  #2  1000 bytes  q  value 0  sent after 2ms
 0.003000000  #3  1000 bytes  q  value 0  sent after 3ms
-QUEUE  ADMITTED  REFUSED  LATE  PUSHED OUT  SENT  BYTES  VALUE  LOST VALUE  MAX
-q             4        1     0           0     4   4000     63           0    3
+QUEUE  MAX  ADMITTED  REFUSED  LATE  PUSHED OUT  SENT  SENT BYTES  VALUE  LOST VALUE  MARKED  NOTICES
+q        3         4        1     0           0     4        4000     63           0       0        0
 `
 	if code != 0 || stdout != want {
 		t.Errorf("exit code %d, %s\n%s\nwant\n%s", code, stderr, stdout, want)

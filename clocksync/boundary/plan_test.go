@@ -17,7 +17,8 @@ import (
 func controlled(t *testing.T) *st.Rig {
 	t.Helper()
 	cfg := st.Star()
-	o, err := (&Section{Controlled: true, Domain: clocksync.DefaultDomain, Interval: 10e6, Hops: 1, Hop: 20e3, Drift: 200, Late: 1}).Options(cfg)
+	times := clocksync.Times{Domain: clocksync.DefaultDomain, Interval: 10e6, Uncertainty: clocksync.Uncertainty{Hop: 20e3, Drift: 200}, Late: 1}
+	o, err := (&Section{Controlled: true, Times: times, Hops: 1}).Options(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 // Section is clock in documents of switches.
 type Section struct {
+	clocksync.Times
 	Root       bool           `yaml:"root" doc:"true: all others follow this clock. It begins with the machine's time (UTC) and goes on by its oscillator. Without it, parent says which clock is followed."`
 	Controlled bool           `yaml:"controlled" doc:"true: a controller plans which one this clock follows (gcollect clock run), and until then it follows none. In place of root, parent, second, ports and takeover."`
 	Parent     string         `yaml:"parent" doc:"Port by which sync messages of the root are received."`
@@ -20,15 +21,8 @@ type Section struct {
 	Ports      []string       `yaml:"ports" doc:"Ports by which sync messages are sent. All but the parent's if left out."`
 	Slaves     []string       `yaml:"slaves" doc:"Ports behind which are slaves that know PTP alone, such as ptp4l: they get plain messages."`
 	Takeover   units.Duration `yaml:"takeover" doc:"Time without a sync message, behind timeout, after which this clock becomes the root. For one clock of a network: another neighbour of the root. Never if left out."`
-	Domain     int            `yaml:"domain" range:"0,127" default:"83" doc:"Domain of PTP. Messages of others are not looked at."`
-	Interval   units.Duration `yaml:"interval" default:"10ms" doc:"Between two messages of the root; the same in all clocks."`
-	Timeout    units.Duration `yaml:"timeout" doc:"Time without a sync message after which the clock turns to the second port. 185/90 of the interval if left out."`
 	Hops       int            `yaml:"hops" range:"1,254" default:"1" doc:"Hops from the root, by parent."`
-	MostHops   int            `yaml:"most_hops" range:"1,254" doc:"Hops by the second port, after any failure. Two more than hops if left out."`
-	Hop        units.Duration `yaml:"hop" doc:"Uncertainty that each hop adds: how wrong stamps are, and how asymmetric a link is. If left out it is measured, by a round trip with each message: then the bound holds however late frames are."`
-	Drift      int            `yaml:"drift" range:"1,100000" default:"200" doc:"Parts per million by which the uncertainty grows while no sync message is received."`
 	Announce   units.Duration `yaml:"announce" default:"1s" doc:"Between Announce messages to slaves."`
-	Late       units.Duration `yaml:"late" doc:"How late a message may be that came without a stamp of the kernel: so much is added to the uncertainty. Such messages are not used if left out."`
 }
 
 // Options returns the clocksync.Options of a switch.
@@ -63,8 +57,7 @@ func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := clocksync.Times{Domain: s.Domain, Interval: s.Interval, Timeout: s.Timeout, Hops: s.Hops, MostHops: s.MostHops, Hop: s.Hop, Drift: s.Drift, Late: s.Late}
-	o, err := t.Options(accept, backup)
+	o, err := s.Times.Options(s.Hops, accept, backup)
 	if err != nil {
 		return nil, &vswitch.KeyError{Key: "most_hops", Err: err}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func section() *Section {
-	return &Section{Domain: 83, Interval: 10e6, Hops: 1, Hop: 20e3, Drift: 200, Announce: 1e9}
+	return &Section{Times: clocksync.Times{Domain: 83, Interval: 10e6, Uncertainty: clocksync.Uncertainty{Hop: 20e3, Drift: 200}}, Hops: 1, Announce: 1e9}
 }
 
 // Documents that say too little, or what cannot be, are refused with the key that is wrong.

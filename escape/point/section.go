@@ -11,31 +11,53 @@ import (
 	"gswitch/vswitch"
 )
 
-// Section is escape in documents of switches.
-type Section struct {
-	Ports   []string       `yaml:"ports" need:"yes" doc:"The ports whose neighbours are switches that do so too."`
-	Queue   int            `yaml:"queue" range:"0,6" default:"6" doc:"Queue in which frames escape: strict, of no class, above those of the lossless classes. Where classes.queue is left out, the class of its number goes to queue 7."`
+// Keys are what escape has in documents of switches and in scenarios alike.
+type Keys struct {
 	Slots   int            `yaml:"slots" range:"1,65536" default:"64" doc:"Frames that have a place in the escape queue of a port."`
 	Flows   int            `yaml:"flows" range:"1,65536" default:"256" doc:"Flows of a port that are known, the last ones."`
 	PerFlow int            `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
-	Period  units.Duration `yaml:"period" default:"20us" doc:"Time from one round of tokens to the next: about twice the delay of a link, the loops of the workers included."`
-	Reclaim units.Duration `yaml:"reclaim" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network. 5ms if left out, or where that is longer twice the time that all places of the slowest of the ports take to leave."`
+	Reclaim units.Duration `yaml:"reclaim" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network. 5ms, 100us in scenarios, if left out, or where that is longer twice the time that all places of the slowest port between switches take to leave."`
 	Printed bool           `yaml:"printed" doc:"true: the algorithm as printed, but for its line 31 (docs/algorithms/escape.md): one token a round for each of as many flows as there are places, no requests for tokens, no waits. Flows may get out of order, and circles of flows that no switch with an open port knows stay closed."`
 
 	leaves units.Duration // how long all places of the slowest of the ports take to leave
 }
 
-// Virtual is escape in scenarios: frames escape on every link between switches, and
-// no worker is late.
-type Virtual struct {
-	Slots   int            `yaml:"slots" range:"1,65536" default:"64" doc:"Frames that have a place in the escape queue of a port."`
-	Flows   int            `yaml:"flows" range:"1,65536" default:"256" doc:"Flows of a port that are known, the last ones."`
-	PerFlow int            `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
-	Period  units.Duration `yaml:"period" default:"2us" doc:"Time from one round of tokens to the next: about twice the delay of a link."`
-	Reclaim units.Duration `yaml:"reclaim" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network. 100us if left out, or where that is longer twice the time that all places of the slowest link between switches take to leave."`
-	Printed bool           `yaml:"printed" doc:"true: the algorithm as printed, but for its line 31 (docs/algorithms/escape.md): one token a round for each of as many flows as there are places, no requests for tokens, no waits. Flows may get out of order, and circles of flows that no switch with an open port knows stay closed."`
+// Section is escape in documents of switches.
+type Section struct {
+	Ports []string `yaml:"ports" need:"yes" doc:"The ports whose neighbours are switches that do so too."`
+	Queue int      `yaml:"queue" range:"0,6" default:"6" doc:"Queue in which frames escape: strict, of no class, above those of the lossless classes. Where classes.queue is left out, the class of its number goes to queue 7."`
+	// Workers are late at times, so a round is longer than in a scenario.
+	Period units.Duration `yaml:"period" default:"20us" doc:"Time from one round of tokens to the next: about twice the delay of a link, the loops of the workers included."`
+	Keys
+}
 
-	leaves units.Duration
+// Virtual is escape in scenarios: frames escape on every link between switches, so that
+// it names no ports, and no worker is late.
+type Virtual struct {
+	Period units.Duration `yaml:"period" default:"2us" doc:"Time from one round of tokens to the next: about twice the delay of a link."`
+	Keys
+}
+
+// config returns the places and tokens.
+func (k *Keys) config() escape.Config {
+	return escape.Config{Slots: k.Slots, Flows: k.Flows, PerFlow: k.PerFlow, Reclaim: frame.Time(k.Reclaim), Printed: k.Printed}
+}
+
+// resolve fills in Reclaim, least or longer, by the ports of which of is true.
+func (k *Keys) resolve(least units.Duration, ports []vswitch.PortConfig, of func(name string) bool) {
+	k.leaves = leaves(k.Slots, ports, of)
+	if k.Reclaim == 0 {
+		k.Reclaim = min(max(least, 2*k.leaves), units.Duration(escape.MaxReclaim))
+	}
+}
+
+// warn reports a Reclaim after which most tokens count as lost while their frames are on
+// the way.
+func (k *Keys) warn(where string) error {
+	if k.Reclaim == 0 || k.Reclaim >= k.leaves {
+		return nil
+	}
+	return wrong("reclaim", "tokens count as lost after %s, and at %s the frames in all %d places take %s to leave: write %s or more, fewer slots, or leave it out", k.Reclaim, where, k.Slots, k.leaves, 2*k.leaves)
 }
 
 // lateReclaim is for workers that may be some milliseconds late.
@@ -57,20 +79,6 @@ func leaves(slots int, ports []vswitch.PortConfig, of func(name string) bool) un
 	return units.Duration(escape.Leaves(slots, bytes, slowest))
 }
 
-// reclaim is what stands for one that was left out.
-func reclaim(least, leaves units.Duration) units.Duration {
-	return min(max(least, 2*leaves), units.Duration(escape.MaxReclaim))
-}
-
-// hasty reports a time after which most tokens count as lost while their frames are
-// on the way.
-func hasty(t, leaves units.Duration, slots int, where string) error {
-	if t == 0 || t >= leaves {
-		return nil
-	}
-	return wrong("reclaim", "tokens count as lost after %s, and at %s the frames in all %d places take %s to leave: write %s or more, fewer slots, or leave it out", t, where, slots, leaves, 2*leaves)
-}
-
 // Neighbors returns the ports whose neighbours let frames escape, too.
 func (s *Section) Neighbors() []string { return s.Ports }
 
@@ -79,15 +87,12 @@ func (s *Section) Reserves() int { return s.Queue }
 
 // Resolve fills in Reclaim by the ports of a switch.
 func (s *Section) Resolve(cfg *vswitch.Config) {
-	s.leaves = leaves(s.Slots, cfg.Ports, func(name string) bool { return slices.Contains(s.Ports, name) })
-	if s.Reclaim == 0 {
-		s.Reclaim = reclaim(lateReclaim, s.leaves)
-	}
+	s.resolve(lateReclaim, cfg.Ports, func(name string) bool { return slices.Contains(s.Ports, name) })
 }
 
 // Warn reports a Reclaim that is too short.
 func (s *Section) Warn() error {
-	return hasty(s.Reclaim, s.leaves, s.Slots, "the slowest of the ports")
+	return s.warn("the slowest of the ports")
 }
 
 // Options returns the Config of a switch, and gives the ports a Neighbor.
@@ -121,8 +126,7 @@ func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 			p.Options = p.Options.With(Name, Neighbor{})
 		}
 	}
-	return Config{Queue: uint8(s.Queue), Period: frame.Time(s.Period),
-		Config: escape.Config{Slots: s.Slots, Flows: s.Flows, PerFlow: s.PerFlow, Reclaim: frame.Time(s.Reclaim), Printed: s.Printed}}, nil
+	return Config{Queue: uint8(s.Queue), Period: frame.Time(s.Period), Config: s.config()}, nil
 }
 
 // above checks that the queue is above what frames escape from, and no other class's.
@@ -145,15 +149,12 @@ func (s *Section) above(cfg *vswitch.Config) error {
 
 // Resolve fills in Reclaim by all links between switches.
 func (s *Virtual) Resolve(cfg *vswitch.Config) {
-	s.leaves = leaves(s.Slots, cfg.Ports, func(string) bool { return true })
-	if s.Reclaim == 0 {
-		s.Reclaim = reclaim(units.Duration(escape.Default().Reclaim), s.leaves)
-	}
+	s.resolve(units.Duration(escape.Default().Reclaim), cfg.Ports, func(string) bool { return true })
 }
 
 // Warn reports a Reclaim that is too short.
 func (s *Virtual) Warn() error {
-	return hasty(s.Reclaim, s.leaves, s.Slots, "the slowest link between switches")
+	return s.warn("the slowest link between switches")
 }
 
 // virtualQueue is where frames escape in scenarios. Its class waits in the queue
@@ -174,7 +175,7 @@ func (s *Virtual) Options(cfg *vswitch.Config) (any, error) {
 			return nil, fmt.Errorf("frames escape in queue %d, and lossless class %d is not below it; use a class from 0 to %d", virtualQueue, class, virtualQueue-1)
 		}
 	}
-	c := escape.Config{Slots: s.Slots, Flows: s.Flows, PerFlow: s.PerFlow, Reclaim: frame.Time(s.Reclaim), Printed: s.Printed}
+	c := s.config()
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"gswitch/fabric/results"
 	"gswitch/feature"
 	"gswitch/hostnic"
+	"gswitch/policy"
 	"gswitch/vswitch"
 )
 
@@ -49,7 +50,7 @@ func Register(system string, keys []Key) { registered[system] = keys }
 // Keys returns every scalar that a run can have: those of every run, those that are
 // measured for a system, and what the features of switches and hosts count.
 func Keys() []Key {
-	all := append(slices.Clone(keys), clockKeys()...)
+	all := slices.Concat(keys, policyKeys(), clockKeys())
 	for _, system := range slices.Sorted(maps.Keys(registered)) {
 		all = append(all, registered[system]...)
 	}
@@ -74,6 +75,18 @@ func Keys() []Key {
 		add(f.Counters, "Of all hosts together", "The largest of any host", section("hosts.", f.Name, f.Section != nil && !f.Daemons))
 	}
 	return all
+}
+
+// policyKeys are the keys of the policies of egress queues, and of their shadows.
+func policyKeys() (v []Key) {
+	for _, of := range []string{"Of the policies of all egress queues together, with switch.policy.",
+		"Of the shadows of all egress queues together, what would have been, with switch.shadow."} {
+		for i := range policy.Counters {
+			c := &policy.Counters[i]
+			v = append(v, Key{Name: c.Key(len(v) >= len(policy.Counters)), Of: OfRun, Doc: c.Doc + " " + of})
+		}
+	}
+	return v
 }
 
 // section is where documents turn a feature on: among those of its kind of nodes,
@@ -142,22 +155,6 @@ var keys = []Key{
 	{"diagnosed_congestion_total", OfRun | OfGroup, false, "", "Slow messages in which nothing was found."},
 	{"broken_connections_total", OfRun, false, "", "Connections of TCP that were given up after too many timeouts, with TCP."},
 	{"inversions_total", OfRun, false, "", "Frames that left an egress queue while one of smaller rank waited there, with switch.inversions."},
-	{"policy_sent_total", OfRun, false, "", "Packets that the policies of egress queues sent (switch.policy)."},
-	{"policy_sent_bytes", OfRun, false, "", "Bytes that the policies of egress queues sent (switch.policy)."},
-	{"policy_refused_total", OfRun, false, "", "Packets that the policies of egress queues dropped as they came (switch.policy)."},
-	{"policy_pushed_out_total", OfRun, false, "", "Packets that the policies of egress queues dropped for others (switch.policy)."},
-	{"policy_late_total", OfRun, false, "", "Of those refused by the policies of egress queues: their slack was below their wait (switch.policy)."},
-	{"policy_marked_total", OfRun, false, "", "Packets that the policies of egress queues marked (switch.policy)."},
-	{"policy_value_total", OfRun, false, "", "Sum of the values of the packets that the policies of egress queues sent (switch.policy)."},
-	{"policy_lost_value_total", OfRun, false, "", "Sum of the values of the packets that the policies of egress queues dropped (switch.policy)."},
-	{"shadow_sent_total", OfRun, false, "", "Packets that shadows would have sent (switch.shadow)."},
-	{"shadow_sent_bytes", OfRun, false, "", "Bytes that shadows would have sent (switch.shadow)."},
-	{"shadow_refused_total", OfRun, false, "", "Packets that shadows would have dropped as they came (switch.shadow)."},
-	{"shadow_pushed_out_total", OfRun, false, "", "Packets that shadows would have dropped for others (switch.shadow)."},
-	{"shadow_late_total", OfRun, false, "", "Of those refused by shadows: their slack was below their wait (switch.shadow)."},
-	{"shadow_marked_total", OfRun, false, "", "Packets that shadows would have marked (switch.shadow)."},
-	{"shadow_value_total", OfRun, false, "", "Sum of the values of the packets that shadows would have sent (switch.shadow)."},
-	{"shadow_lost_value_total", OfRun, false, "", "Sum of the values of the packets that shadows would have dropped (switch.shadow)."},
 	{"quenches_total", OfRun, false, "", "Times that a class of a host was paused for longer than hosts.quench_after."},
 	{"notices_total", OfRun, false, "", "Notices of congestion points (RoCC, QCN) that hosts followed or ignored by their rules."},
 	{"telemetry_unstamped_total", OfRun, false, "", "Records that switches could not write into frames with telemetry: there was no room, or no more was allowed (switch.int.mode)."},

@@ -292,8 +292,10 @@ func TestKeysAreKnown(t *testing.T) {
 	}
 	// What nodes count is added by the engine; streams have no flows.
 	counted := []string{"copies_collected_total", "loop_visits_mean", "traces_delivered_total", "traces_dropped_total", "traces_looped_total", "traces_lost_total", "traces_missing_copies_total", "traces_total", "uneven_max", "drops_total", "late_frames_total", "arena_exhausted_total", "drop_share", "faults_total", "marks_total", "pauses_total", "pause_frames_total", "pause_seconds", "pause_share", "host_pause_share", "timeouts_total", "data_frames_total", "deadlocks_total", "escaped_total", "tokens_total", "tokens_reclaimed_total", "escape_strays_total", "quenches_total", "notices_total",
-		"paths_tier1_share", "paths_tier2_share", "paths_tier3_share", "paths_tier4_share", "paths_any_share", "paths_choices_total", "flowlets_total", "telemetry_unstamped_total", "low_frames_total", "inversions_total", "broken_connections_total",
-		"policy_sent_total", "policy_sent_bytes", "policy_refused_total", "policy_pushed_out_total", "policy_late_total", "policy_marked_total", "policy_value_total", "policy_lost_value_total", "shadow_sent_total", "shadow_sent_bytes", "shadow_refused_total", "shadow_pushed_out_total", "shadow_late_total", "shadow_marked_total", "shadow_value_total", "shadow_lost_value_total"}
+		"paths_tier1_share", "paths_tier2_share", "paths_tier3_share", "paths_tier4_share", "paths_any_share", "paths_choices_total", "flowlets_total", "telemetry_unstamped_total", "low_frames_total", "inversions_total", "broken_connections_total"}
+	for _, k := range policyKeys() {
+		counted = append(counted, k.Name)
+	}
 	counted = append(counted, "clock_plans_total", "clock_unplanned_total", "clock_devices_total", "clock_disagreed_total")
 	for _, k := range known {
 		if _, ok := run.Values[k]; !ok && !strings.HasPrefix(k, "lost_") && !strings.HasPrefix(k, "lossradar_") && !strings.HasPrefix(k, "flow_") && !strings.HasPrefix(k, "flowradar_") && !strings.Contains(k, "diagnosed_") && !strings.Contains(k, "connections_") && k != "record_bytes_per_packet" && !slices.Contains(counted, k) && k[:min(5, len(k))] != "long." {

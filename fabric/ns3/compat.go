@@ -5,12 +5,15 @@ import (
 	"strings"
 
 	"gswitch/cc"
+	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
+	intpoint "gswitch/int/point"
 	"gswitch/transport"
+	"gswitch/units"
 )
 
 // The ns3-compat profile: what HPCC's simulator does and a network of gswitches
@@ -90,7 +93,7 @@ func Profile(t *fabric.Topology, algorithm string) (*vnet.Config, error) {
 		},
 		// Every class of data is lossless; class 0 is that of control.
 		PFC: vnet.PFC{On: true, Classes: 0xfe},
-		ECN: vnet.ECN{On: true, At: nic, KMin: uint32(kminPer25G * gbps / 25), KMax: uint32(kmaxPer25G * gbps / 25), PMax: pmax, Classes: 0xfe},
+		ECN: vnet.ECN{On: true, At: nic, ECN: config.ECN{KMin: units.Size(kminPer25G * gbps / 25), KMax: units.Size(kmaxPer25G * gbps / 25), PMax: pmax}, Classes: 0xfe},
 		Host: vnet.Host{
 			Transport: transport.Config{Recovery: transport.GoBackN, NakInterval: nakInterval},
 			CC:        vnet.Algorithm{Name: algorithm, New: build},
@@ -103,9 +106,9 @@ func Profile(t *fabric.Topology, algorithm string) (*vnet.Config, error) {
 	switch algorithm {
 	case "hpcc", "hpcc_mi5":
 		p := inband.NS3Profile(nic)
-		c.INT = vnet.INT{Mode: inband.HPCC, Profile: &p, WholePort: true}
+		c.INT = vnet.INT{Mode: inband.HPCC, Profile: &p, Stamp: intpoint.Stamp{Occupancy: "port"}}
 	case "dctcp":
-		k := uint32(dctcpPer10 * gbps / 10)
+		k := units.Size(dctcpPer10 * gbps / 10)
 		c.ECN.KMin, c.ECN.KMax, c.ECN.PMax = k, k, 1
 	case "timely", "timely_win":
 		c.Sizes.Data = timelyHeader

@@ -10,6 +10,7 @@ import (
 	"gswitch/fault"
 	"gswitch/frame"
 	inband "gswitch/int"
+	"gswitch/policy"
 	"gswitch/vswitch"
 	"gswitch/wire"
 )
@@ -114,8 +115,8 @@ func (c *tally) add(o *tally) {
 	}
 	vnet.AddCounted(c.Features, o.Features)
 	c.Inversions += o.Inversions
-	c.Policy.Plus(&o.Policy)
-	c.Shadow.Plus(&o.Shadow)
+	c.Policy.Plus(o.Policy)
+	c.Shadow.Plus(o.Shadow)
 	for i, k := range o.Telemetry {
 		c.Telemetry[i] += k
 	}
@@ -159,17 +160,11 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	if n.CountsInversions() {
 		put("inversions_total", float64(c.Inversions))
 	}
-	for name, t := range map[string]*vnet.PolicyTotals{"policy": &c.Policy, "shadow": &c.Shadow} {
-		if t.On {
-			put(name+"_sent_total", float64(t.Sent))
-			put(name+"_sent_bytes", float64(t.SentBytes))
-			put(name+"_refused_total", float64(t.Refused))
-			put(name+"_pushed_out_total", float64(t.PushedOut))
-			put(name+"_late_total", float64(t.Late))
-			put(name+"_marked_total", float64(t.Marked))
-			put(name+"_value_total", float64(t.Value))
-			put(name+"_lost_value_total", float64(t.LostValue))
-		}
+	for k, v := range c.Policy {
+		put(policy.Counters[k].Key(false), float64(v))
+	}
+	for k, v := range c.Shadow {
+		put(policy.Counters[k].Key(true), float64(v))
 	}
 	c.unstamped(out)
 	ports := 0

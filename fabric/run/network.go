@@ -80,7 +80,7 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 		Buffer: vnet.Buffer{Size: uint64(b.Size), Alpha: b.Alpha, QueueLimit: uint32(b.QueueLimit), IngressLimit: uint32(b.IngressLimit),
 			XOFF: uint32(b.XOFF), LosslessAlpha: b.LosslessAlpha, ScaleAlpha: b.ScaleAlpha, XONOffset: uint32(b.XONOffset),
 			Headroom: uint32(b.Headroom), HeadroomDelays: b.HeadroomDelays, AllowLoss: b.AllowLoss, GroupReserve: uint32(b.Reserve)},
-		PFC:   vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta), Response: frame.Time(d.PFC.Response), ErrDisable: frame.Time(d.PFC.ErrDisable)},
+		PFC:   vnet.PFC{On: d.PFC.Enabled, Pausing: d.PFC.Pausing},
 		Queue: served(d), PushOut: d.Switch.PushOut, VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
 	}
 	live, shadow := d.Switch.Policies()
@@ -94,13 +94,10 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	for _, class := range d.PFC.Classes {
 		c.PFC.Classes |= 1 << class
 	}
-	if e := &d.Switch.ECN; e.KMin > 0 || e.PI.Ref > 0 {
-		c.ECN = vnet.ECN{On: true, KMin: uint32(e.KMin), KMax: uint32(e.KMax), PMax: e.PMax, PI: e.PI.Law(), At: uint64(e.At)}
+	if e := &d.Switch.ECN; e.On() {
+		c.ECN = vnet.ECN{On: true, ECN: e.ECN, PI: e.PI, At: uint64(e.At)}
 	}
-	c.INT = vnet.INT{Mode: telemetry(r), WholePort: d.Switch.INT.WholePort}
-	if d.Switch.INT.Signal == "rx" {
-		c.INT.Signal = inband.RxBytes
-	}
+	c.INT = vnet.INT{Mode: telemetry(r), Stamp: d.Switch.INT.Record()}
 	for _, f := range d.Features() {
 		on := vnet.Feature{Name: f.Name, BothEnds: f.BothEnds && !h.Has(f.Name), Options: f.Section.Options}
 		for _, class := range f.Classes {
@@ -111,7 +108,7 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	for _, f := range d.Wholes() {
 		c.Wholes = append(c.Wholes, vnet.Whole{Name: f.Name, Options: f.Section.Options})
 	}
-	c.Paths = d.Switch.Paths.Config()
+	c.Paths = d.Switch.Paths
 	for _, x := range d.Switch.Detours {
 		c.Detours = append(c.Detours, vnet.Detour{At: x.At, To: x.To, Via: x.Via, From: frame.Time(x.From)})
 	}
@@ -172,15 +169,13 @@ func each(r *scenario.Run, names []string, visit func(string)) error {
 	return err
 }
 
-var intModes = map[string]inband.Mode{"none": inband.None, "hpcc": inband.HPCC, "hpcc-grow": inband.HPCCGrow, "int-md": inband.INTMD, "int-md-udp": inband.INTMDUDP}
-
 // telemetry returns the telemetry format of data frames. A run has one, since one parser
 // serves them all. HPCC's header has room for the longest path in a data centre, and
 // grows if paths are longer.
 func telemetry(r *scenario.Run) inband.Mode {
 	d := r.Doc
-	if m := d.Switch.INT.Mode; m != "auto" {
-		return intModes[m]
+	if m, named := inband.ParseMode(d.Switch.INT.Mode); named {
+		return m
 	}
 	names := []string{d.Hosts.CC}
 	for i := range d.Hosts.Overrides {

@@ -1,12 +1,15 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"gswitch/clocksync"
 	"gswitch/fabric/clock"
 	"gswitch/frame"
+	"gswitch/section"
 	"gswitch/units"
 )
 
@@ -19,14 +22,16 @@ type Clock struct {
 	Timeout2   units.Duration `yaml:"timeout2" doc:"Time without a sync message behind that, after which the backup root takes over. Twice the interval if left out."`
 	Oscillator int            `yaml:"oscillator" range:"0,100000" default:"100" doc:"Oscillators are within so many parts per million of the truth: of each node by the seed."`
 	Ramp       units.Duration `yaml:"ramp" doc:"In which each oscillator goes, as the temperature does, from one frequency within oscillator to the next, again and again: to which ones by the seed. They keep theirs if left out."`
-	Drift      int            `yaml:"drift" range:"1,100000" default:"200" doc:"Parts per million by which the uncertainty of a clock grows that receives no sync message."`
-	Hop        units.Duration `yaml:"hop" default:"5ns" doc:"Uncertainty that each hop adds."`
+	clocksync.Uncertainty
 	Controller units.Duration `yaml:"controller" doc:"How long after a failure the controller has another plan, made of what works, at all nodes. It does nothing if left out."`
 	Push       units.Duration `yaml:"push" doc:"Within which each stage of a plan, and of the second stage each level of the tree, comes to all nodes: to each by the seed. At once if left out."`
 	Domains    []ClockDomain  `yaml:"domains" doc:"What one failure takes down together."`
 	Sample     units.Duration `yaml:"sample" default:"10us" doc:"Between two looks at all clocks: how uncertain they say they are, and how wrong they are."`
 	Watch      string         `yaml:"watch" doc:"A node that is recorded over time, with values of its own (clock_watched_eps)."`
 }
+
+// defaultHop is the uncertainty of a hop in virtual time, where nothing is measured.
+const defaultHop = 5 * units.Nanosecond
 
 // ClockDomain is a failure domain.
 type ClockDomain struct {
@@ -54,7 +59,7 @@ func (r *Run) ClockSpec() (*clock.Spec, error) {
 		return nil, err
 	}
 	s := &clock.Spec{Scheme: scheme, Root: c.Root, Interval: frame.Time(c.Interval), Timeout1: frame.Time(c.Timeout1), Timeout2: frame.Time(c.Timeout2),
-		Hop: frame.Time(c.Hop), Drift: int64(c.Drift) * 1000, Controller: frame.Time(c.Controller), Push: frame.Time(c.Push), Seed: r.Seed}
+		Hop: frame.Time(cmp.Or(c.Hop, defaultHop)), Drift: int64(c.Drift) * 1000, Controller: frame.Time(c.Controller), Push: frame.Time(c.Push), Seed: r.Seed}
 	for _, d := range c.Domains {
 		var nodes []string
 		for _, n := range d.Nodes {
@@ -115,8 +120,8 @@ func (d *Document) choosesClock() bool {
 func (v *validator) clock() {
 	c := &v.doc.Clock
 	if !c.On() {
-		for _, key := range []string{"root", "interval", "timeout1", "timeout2", "oscillator", "drift", "hop", "ramp", "controller", "push", "domains", "sample", "watch"} {
-			if v.sec.Has("clock."+key) && !v.doc.choosesClock() {
+		for _, key := range section.Keys(c) {
+			if key != "scheme" && v.sec.Has("clock."+key) && !v.doc.choosesClock() {
 				v.sec.Fail("clock."+key, "means nothing without a scheme")
 				return
 			}

@@ -14,6 +14,10 @@ const largest = math.MaxUint32
 // fits rejects values that are in range in the document but become too large at a link.
 func (v *validator) fits() {
 	e, b := &v.doc.Switch.ECN, &v.doc.Switch.Buffer
+	ref := units.Size(0)
+	if e.PI != nil {
+		ref = e.PI.Ref
+	}
 	check := func(key string, l *fabric.Link, bytes float64) bool {
 		if bytes <= largest {
 			return true
@@ -23,7 +27,7 @@ func (v *validator) fits() {
 	}
 	for i := range v.t.Links {
 		l := &v.t.Links[i]
-		if e.At > 0 && !check("switch.ecn.at", l, float64(max(e.KMin, e.KMax, e.PI.Ref))*float64(l.Rate)/float64(e.At)) {
+		if e.At > 0 && !check("switch.ecn.at", l, float64(max(e.KMin, e.KMax, ref))*float64(l.Rate)/float64(e.At)) {
 			break
 		}
 		if !check("switch.buffer.headroom_delays", l, float64(l.Rate)/8*l.Delay.Seconds()*b.HeadroomDelays) {

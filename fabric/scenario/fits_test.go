@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gswitch/section"
 	"gswitch/units"
 	"gswitch/vswitch"
 )
@@ -19,11 +20,10 @@ func TestNothingIsCut(t *testing.T) {
 	seen, limit := 0, "0B and 4294967295B"
 	var walk func(path string, typ reflect.Type)
 	walk = func(path string, typ reflect.Type) {
-		for i := range typ.NumField() {
-			f := typ.Field(i)
-			key := path + "." + f.Tag.Get("yaml")
+		for _, f := range section.Fields(typ) {
+			key := path + "." + f.Key
 			if s := sectionOf(f.Type); s != nil {
-				if f.Type.Kind() == reflect.Struct {
+				if f.Type.Kind() == reflect.Struct || key == "switch.ecn.pi" {
 					walk(key, s)
 				}
 				continue

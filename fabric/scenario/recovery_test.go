@@ -7,6 +7,7 @@ import (
 
 	"gswitch/config"
 	"gswitch/transport"
+	"gswitch/units"
 )
 
 // The words of hosts.transport.mode, and those of daemons, are the schemes that
@@ -29,17 +30,24 @@ func TestModesAreTheSchemes(t *testing.T) {
 }
 
 func TestRecoveryOptions(t *testing.T) {
-	on := false
+	set := func(tr Transport, keys ...any) Transport {
+		for i := 0; i < len(keys); i += 2 {
+			v := reflect.New(reflect.TypeOf(keys[i+1]))
+			v.Elem().Set(reflect.ValueOf(keys[i+1]))
+			tr.Set.Set(keys[i].(string), v.Interface())
+		}
+		return tr
+	}
 	for _, c := range []struct {
 		in   Transport
 		want transport.Config
 		err  string
 	}{
-		{in: Transport{Mode: "irn", N: 10, PartialAck: true, RetransmitDelay: 2000}, want: transport.Config{Recovery: transport.IRN, N: 10, NackThreshold: 1, PartialAck: true, RetransmitDelay: 2000}},
+		{in: set(Transport{Mode: "irn"}, "n", 10, "partial_ack", true, "retransmit_delay", units.Duration(2000)), want: transport.Config{Recovery: transport.IRN, N: 10, NackThreshold: 1, PartialAck: true, RetransmitDelay: 2000}},
 		{in: Transport{Mode: "irn", Params: Params{"n": "10"}}, want: transport.Config{Recovery: transport.IRN, N: 10, NackThreshold: 1}},
-		{in: Transport{Mode: "go-back-n", N: 10, NakInterval: 500_000}, want: transport.Config{Recovery: transport.GoBackN, NakInterval: 500_000}},
-		{in: Transport{Mode: "newreno", FastRetransmit: &on}, want: transport.Config{Recovery: transport.NewReno, NackThreshold: 3, NoFastRetransmit: true}},
-		{in: Transport{Mode: "irn", N: 10, Params: Params{"n": "11"}}, err: "n stands under params and beside it"},
+		{in: set(Transport{Mode: "go-back-n"}, "n", 10, "nak_interval", units.Duration(500_000)), want: transport.Config{Recovery: transport.GoBackN, NakInterval: 500_000}},
+		{in: set(Transport{Mode: "newreno"}, "fast_retransmit", false), want: transport.Config{Recovery: transport.NewReno, NackThreshold: 3, NoFastRetransmit: true}},
+		{in: set(Transport{Mode: "irn", Params: Params{"n": "11"}}, "n", 10), err: "n stands under params and beside it"},
 		{in: Transport{Mode: "go-back-n", Params: Params{"n": "11"}}, err: `unknown option "n"`},
 	} {
 		got, err := c.in.Recovery()

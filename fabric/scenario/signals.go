@@ -55,7 +55,7 @@ func (d *Document) signalOf(key, name string, class int) *unsignalled {
 		given, fix = s.INT.Mode != "none", "switch.int.mode: auto"
 	case feature.EchoedMarks, feature.CNPs | feature.EchoedMarks:
 		marks, fix = true, "switch.ecn.kmin and switch.ecn.kmax"
-		given = s.ECN.KMin > 0 || s.ECN.PI.Ref > 0 || d.Hosts.MarkAbove > 0 ||
+		given = s.ECN.On() || d.Hosts.MarkAbove > 0 ||
 			slices.ContainsFunc(d.Features(), func(on Feature) bool {
 				return on.Signals&feature.EchoedMarks != 0 && slices.Contains(on.Classes, class)
 			})

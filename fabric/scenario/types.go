@@ -5,6 +5,7 @@ import (
 
 	"gswitch/config"
 	"gswitch/fabric"
+	intpoint "gswitch/int/point"
 	"gswitch/section"
 	"gswitch/units"
 )
@@ -101,8 +102,8 @@ type Switch struct {
 
 	VOQ bool `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
 
-	Paths   Paths    `yaml:"paths" doc:"How one of several shortest paths is chosen for a frame."`
-	Detours []Detour `yaml:"detours" doc:"Routes that are not the shortest, as after a failure or by mistake. base_rtt: auto and slowdowns do not know of them."`
+	Paths   config.Paths `yaml:"paths" doc:"How one of several shortest paths is chosen for a frame."`
+	Detours []Detour     `yaml:"detours" doc:"Routes that are not the shortest, as after a failure or by mistake. base_rtt: auto and slowdowns do not know of them."`
 }
 
 // Buffer is the packet buffer of a switch.
@@ -121,30 +122,36 @@ type Buffer struct {
 	AllowLoss      bool       `yaml:"allow_loss" doc:"true: accept a headroom that is too small."`
 }
 
-// ECN is RED-like marking.
+// ECN is marking of frames. Without thresholds and pi there is none.
 type ECN struct {
-	KMin units.Size `yaml:"kmin" range:"0,4294967295" doc:"Depth from which frames are marked. No marking if left out."`
-	KMax units.Size `yaml:"kmax" range:"0,4294967295" doc:"Depth from which every frame is marked."`
-	PMax float64    `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
-	At   units.Rate `yaml:"at" doc:"Rate of the ports that kmin and kmax, or ref, are meant for; others scale them in proportion. All ports have the same if left out."`
-	PI   PI         `yaml:"pi" doc:"Marking by a controller of the depth, in place of kmin and kmax."`
+	config.ECN
+	At units.Rate `yaml:"at" doc:"Rate of the ports that kmin and kmax, or ref, are meant for; others scale them in proportion. All ports have the same if left out."`
+	PI *config.PI `yaml:"pi" doc:"Marking by a controller of the depth, in place of kmin and kmax."`
 }
 
-// INT is in-band telemetry.
+// INT is in-band telemetry. The switch of a daemon writes records of whatever format
+// frames have (telemetry.int), and has to be told which links there are. A scenario has
+// hosts, too, so it names the format, and knows the links.
 type INT struct {
-	Mode      string `yaml:"mode" enum:"auto,none,hpcc,hpcc-grow,int-md,int-md-udp" default:"auto" doc:"Format. auto: hpcc where congestion control needs telemetry, hpcc-grow where it does and more than five switches stand between two hosts, else none."`
-	Signal    string `yaml:"signal" enum:"tx,rx" default:"tx" doc:"Byte counter that is stamped. tx: what the port has sent. rx: what has arrived for it."`
-	WholePort bool   `yaml:"whole_port" doc:"true: the queue that is stamped is that of all classes of the port, not of the frame's alone."`
+	Mode string `yaml:"mode" enum:"auto,none,hpcc,hpcc-grow,int-md,int-md-udp" default:"auto" doc:"Format. auto: hpcc where congestion control needs telemetry, hpcc-grow where it does and more than five switches stand between two hosts, else none."`
+	intpoint.Stamp
+	WholePort bool `yaml:"whole_port" doc:"Use occupancy: port. The next version has this key no more."`
+}
+
+// Record returns what records say.
+func (t *INT) Record() intpoint.Stamp {
+	s := t.Stamp
+	if t.WholePort {
+		s.Occupancy = "port"
+	}
+	return s
 }
 
 // PFC is priority flow control.
 type PFC struct {
 	Enabled bool  `yaml:"enabled" doc:"true: the classes are lossless."`
 	Classes []int `yaml:"classes" range:"0,7" doc:"Lossless classes. Those of the data if left out."`
-	Quanta  int   `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
-
-	Response   units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect, at switches and hosts."`
-	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a switch disables a port whose neighbour goes on although it was asked to pause, four times. Nobody looks if left out."`
+	config.Pausing
 }
 
 // Hosts is the configuration of every host.
@@ -182,22 +189,16 @@ type Params map[string]Scalar
 
 // Transport is loss recovery.
 type Transport struct {
-	Mode            string         `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK. See gfabric recovery list."`
-	Params          Params         `yaml:"params" doc:"Options of the scheme: see gfabric recovery show. Those of them that have a key of their own here stand in one place or the other."`
-	Cap             string         `yaml:"cap" default:"none" doc:"Most frames in flight. none, a number, or auto: the bandwidth-delay product of the longest path."`
-	RTOLow          units.Duration `yaml:"rto_low" doc:"Retransmission timeout when few frames are in flight. 0: as rto_high."`
-	RTOHigh         units.Duration `yaml:"rto_high" doc:"Retransmission timeout. 0: derived where auto_rto is true, else no timer."`
-	AutoRTO         bool           `yaml:"auto_rto" doc:"true: timeouts that are 0 follow from the topology by IRN's rules."`
-	N               int            `yaml:"n" range:"0,1000000" doc:"Frames in flight up to which rto_low counts."`
-	FastRetransmit  *bool          `yaml:"fast_retransmit" default:"true" doc:"newreno: false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing (DeTail)."`
-	NackThreshold   int            `yaml:"nack_threshold" range:"0,255" doc:"NAKs from which recovery begins."`
-	PartialAck      bool           `yaml:"partial_ack" doc:"true: an acknowledgement during timeout recovery sends the next missing frame."`
-	RetransmitDelay units.Duration `yaml:"retransmit_delay" doc:"Time that fetching a frame again takes."`
-	NakInterval     units.Duration `yaml:"nak_interval" doc:"At most one NAK for a gap in so long. 0: one for each gap."`
-	NakEvery        bool           `yaml:"nak_every" doc:"true: a NAK for every frame out of order."`
-	AckEvery        int            `yaml:"ack_every" range:"0,1000" doc:"Frames to an acknowledgement. 0 or 1: each."`
-	RC3             RC3            `yaml:"rc3" doc:"A second loop from the tail of messages, in lower classes (RC3)."`
-	DynamicRTO      bool           `yaml:"dynamic_rto" doc:"true: the timeout follows measured round-trip times."`
+	Mode     string         `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK. See gfabric recovery list."`
+	Params   Params         `yaml:"params" doc:"Options of the scheme: see gfabric recovery show. Each may stand here or beside it, where those that the scheme does not have mean nothing, since variants may change mode alone."`
+	Cap      string         `yaml:"cap" default:"none" doc:"Most frames in flight. none, a number, or auto: the bandwidth-delay product of the longest path."`
+	RTOLow   units.Duration `yaml:"rto_low" doc:"Retransmission timeout when few frames are in flight. 0: as rto_high."`
+	RTOHigh  units.Duration `yaml:"rto_high" doc:"Retransmission timeout. 0: derived where auto_rto is true, else no timer."`
+	AutoRTO  bool           `yaml:"auto_rto" doc:"true: timeouts that are 0 follow from the topology by IRN's rules."`
+	AckEvery int            `yaml:"ack_every" range:"0,1000" doc:"Frames to an acknowledgement. 0 or 1: each."`
+	RC3      RC3            `yaml:"rc3" doc:"A second loop from the tail of messages, in lower classes (RC3)."`
+
+	config.RecoveryOptions // of all schemes
 }
 
 // CNP configures how a receiver reports congestion marks.

@@ -77,19 +77,12 @@ func (v *validator) switches() {
 	v.paths()
 	v.features()
 	v.wholes()
-	v.pi()
+	v.ecn()
 	v.queues()
 	v.exclusions()
 	v.replay()
 	v.noticesPass()
 	v.fits()
-	e := &v.doc.Switch.ECN
-	if e.KMin > 0 && e.KMax < e.KMin {
-		v.sec.Fail("switch.ecn.kmax", "%v is below kmin, %v", e.KMax, e.KMin)
-	}
-	if e.KMin == 0 && e.KMax > 0 {
-		v.sec.Fail("switch.ecn.kmin", "is missing beside kmax")
-	}
 }
 
 func (v *validator) hosts() {
@@ -200,7 +193,7 @@ func (p Params) texts() map[string]string {
 }
 
 func (v *validator) transport(key string, t *Transport) {
-	if t.FastRetransmit != nil && !*t.FastRetransmit {
+	if t.Given()["fast_retransmit"] == "false" {
 		v.slowRetransmit(key, t)
 	}
 	if _, err := t.Recovery(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
@@ -27,7 +28,7 @@ func incast(t testing.TB) *vnet.Network {
 		t.Fatal(err)
 	}
 	n, err := vnet.Build(&vnet.Config{Topology: top, Seed: 1, Overhead: 24, Buffer: vnet.Buffer{Size: 400_000}, PFC: vnet.PFC{On: true},
-		ECN: vnet.ECN{On: true, KMin: 20_000, KMax: 60_000, PMax: 0.5}})
+		ECN: vnet.ECN{On: true, ECN: config.ECN{KMin: 20_000, KMax: 60_000, PMax: 0.5}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func (n *Network) check() error {
 		return fmt.Errorf("virtual network %s: payload of %d bytes is not from 1 to %d", c.Topology.Name, c.Payload, maxPayload)
 	case c.Overhead != 0 && c.Overhead != 24:
 		return fmt.Errorf("virtual network %s: link overhead of %d bytes is neither 0 nor 24", c.Topology.Name, c.Overhead)
-	case c.ECN.On && c.ECN.PI.Ref == 0 && (c.ECN.KMax == 0 || c.ECN.KMin > c.ECN.KMax):
+	case c.ECN.On && c.ECN.PI == nil && (c.ECN.KMax == 0 || c.ECN.KMin > c.ECN.KMax):
 		return fmt.Errorf("virtual network %s: ECN kmin %d and kmax %d: give 0 < kmin <= kmax in bytes", c.Topology.Name, c.ECN.KMin, c.ECN.KMax)
 	case c.BaseRTT < 0:
 		return fmt.Errorf("virtual network %s: base RTT %v is negative", c.Topology.Name, c.BaseRTT.Duration())

@@ -7,7 +7,7 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
-	"gswitch/scheduler"
+	intpoint "gswitch/int/point"
 	"gswitch/transport"
 	"gswitch/vswitch"
 )
@@ -81,7 +81,7 @@ type Config struct {
 	Wholes   []Whole // features of a switch as a whole
 
 	// Paths configures how switches choose among shortest paths.
-	Paths vswitch.PathsConfig
+	Paths config.Paths
 
 	// PauseLog is the number of ended pauses that each switch keeps for PauseTrace. 0 =
 	// none.
@@ -148,33 +148,25 @@ type Buffer struct {
 type PFC struct {
 	On      bool
 	Classes uint8 // bitmap of lossless classes; 0 = that of Host.Class
-	Quanta  uint16
-	// Response is the time from a pause's arrival until it takes effect. ErrDisable is
-	// how long a switch disables a port whose neighbour does not honour pauses. See
-	// vswitch.PFCConfig.
-	Response, ErrDisable frame.Time
+	config.Pausing
 }
 
 // ECN describes marking at every egress queue.
 type ECN struct {
 	On bool
-	// KMin and KMax are bytes at ports of the rate At. Ports of another rate scale both
-	// in proportion, unless At is 0.
-	KMin, KMax uint32
-	PMax       float64      // probability of a mark at KMax; if KMin = KMax, every frame above is marked
-	PI         scheduler.PI // replaces them if set; its reference queue length scales like KMin and KMax
-	At         uint64
-	Classes    uint8 // bitmap of the classes that are marked; 0 = all
+	// Thresholds are those of ports of the rate At. Ports of another rate scale them in
+	// proportion, unless At is 0.
+	config.ECN
+	PI      *config.PI // in place of them, if set
+	At      uint64
+	Classes uint8 // bitmap of the classes that are marked; 0 = all
 }
 
 // INT describes in-band telemetry.
 type INT struct {
-	Mode    inband.Mode     // None: off
-	Profile *inband.Profile // nil: the one for the rates of the network
-	Signal  inband.Signal   // which bytes of a port count as its queue
-	// WholePort reports the bytes in all queues of the port instead of those in the
-	// frame's queue.
-	WholePort bool
+	Mode           inband.Mode     // None: off
+	Profile        *inband.Profile // nil: the one for the rates of the network
+	intpoint.Stamp                 // what records say
 }
 
 // Host describes every host; a Flow may override Class, Transport and CC.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gswitch/config"
 	"gswitch/crossbar"
 	"gswitch/crossbar/point"
 	"gswitch/fabric"
@@ -54,7 +55,7 @@ func chain(t testing.TB, k, hosts int) *fabric.Topology {
 
 // detailConfig is DeTail's switches.
 func detailConfig(topo *fabric.Topology) *Config {
-	c := &Config{Topology: topo, Overhead: 24, Payload: fullSize, PFC: PFC{On: true, Classes: 0xff, Response: 1024}, BaseRTT: frame.Millisecond,
+	c := &Config{Topology: topo, Overhead: 24, Payload: fullSize, PFC: PFC{On: true, Classes: 0xff, Pausing: config.Pausing{Response: 1024}}, BaseRTT: frame.Millisecond,
 		Wholes: crossed(point.Config{})}
 	c.Host.AckClass = InClass(6)
 	return c
@@ -338,7 +339,7 @@ func TestLostUnpause(t *testing.T) {
 // its port is down for a while; the others lose nothing.
 func TestUnresponsiveHostIsDisabled(t *testing.T) {
 	c := detailConfig(chain(t, 1, 3))
-	c.PFC.ErrDisable = 2 * frame.Millisecond
+	c.PFC.ErrDisable = 2 * units.Millisecond
 	c.AdjustHost = func(name string, c *hostnic.Config) {
 		if name == "h1" {
 			c.PFC = false

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"testing"
 
+	"gswitch/config"
 	"gswitch/fault"
 	"gswitch/frame"
 	"gswitch/hostnic"
-	"gswitch/pipeline"
 	"gswitch/sim"
 	"gswitch/transport"
+	"gswitch/units"
 	"gswitch/vswitch"
 	wirefmt "gswitch/wire"
 )
@@ -31,8 +32,8 @@ type errDisableRig struct {
 
 func newErrDisableRig(t testing.TB, unresponsive string, senders []int) *errDisableRig {
 	c := detailConfig(topology(t, "leaf-spine(3, 2, 3)", gigE, gigE, cable))
-	c.Paths = vswitch.PathsConfig{Choose: pipeline.ChooseAdaptive}
-	c.PFC.ErrDisable = 2 * ms
+	c.Paths = config.Paths{Choose: "adaptive"}
+	c.PFC.ErrDisable = 2 * units.Millisecond
 	c.Host.Transport = transport.Config{Recovery: transport.NewReno, NoFastRetransmit: true, RTOLow: 200 * ms, RTOHigh: 200 * ms}
 	c.AdjustHost = func(name string, h *hostnic.Config) {
 		if name == unresponsive {

@@ -93,7 +93,7 @@ func (n *Network) hostConfig(node int) *hostnic.Config {
 		c.DSCP[class] = uint8(class * 8)
 	}
 	if n.cfg.PFC.On {
-		c.PFC, c.PFCClasses, c.PFCStages, c.PFCResponse = true, n.lossless(), n.cfg.stages(), n.cfg.PFC.Response
+		c.PFC, c.PFCClasses, c.PFCStages, c.PFCResponse = true, n.lossless(), n.cfg.stages(), frame.Time(n.cfg.PFC.Response)
 	}
 	if t.Mode == fabric.L3 {
 		c.Gateway = wirefmt.MAC(n.Plan.Nodes[t.Peer(node, 0).Node].MAC)

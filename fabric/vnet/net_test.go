@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gswitch/cc"
+	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/hostnic"
@@ -250,7 +251,7 @@ func TestCongestionControl(t *testing.T) {
 	topo := topology(t, "dumbbell(4, 4)", 25*gig, 25*gig, time.Microsecond)
 	peak := map[string]uint64{}
 	for _, name := range []string{"none", "dctcp", "hpcc"} {
-		cfg := Config{Topology: topo, Seed: 3, ECN: ECN{On: true, KMin: 30_000, KMax: 30_000, At: 25 * gig}}
+		cfg := Config{Topology: topo, Seed: 3, ECN: ECN{On: true, ECN: config.ECN{KMin: 30_000, KMax: 30_000}, At: 25 * gig}}
 		if name != "none" {
 			build, err := cc.Factory(name, nil)
 			if err != nil {
@@ -322,7 +323,7 @@ func TestErrors(t *testing.T) {
 		"no topology": {},
 		"payload":     {Topology: topo, Payload: 9001},
 		"overhead":    {Topology: topo, Overhead: 20},
-		"kmin":        {Topology: topo, ECN: ECN{On: true, KMin: 2, KMax: 1}},
+		"kmin":        {Topology: topo, ECN: ECN{On: true, ECN: config.ECN{KMin: 2, KMax: 1}}},
 		"negative":    {Topology: topo, BaseRTT: -1},
 		"no rate":     {Topology: slow},
 		"cap":         {Topology: topo, Host: Host{Transport: transport.Config{Cap: transport.MaxFlight + 1}}},
@@ -425,16 +426,16 @@ func BenchmarkBuild(b *testing.B) {
 // doublings, up to all of the free bytes.
 func TestScalesWithRate(t *testing.T) {
 	b := Buffer{LosslessAlpha: 1.0 / 8}
-	e := ECN{On: true, At: 25 * gig, KMin: 100_000, KMax: 400_000, PMax: 0.2, Classes: 0xfe}
+	e := ECN{On: true, At: 25 * gig, ECN: config.ECN{KMin: 100_000, KMax: 400_000, PMax: 0.2}, Classes: 0xfe}
 	for rate, want := range map[uint64]float64{10: 0.125, 25: 0.125, 40: 0.25, 50: 0.25, 100: 0.5, 200: 1, 400: 1} {
 		if got := b.scaled(rate*gig, 25*gig); got != want {
 			t.Errorf("alpha %v at %d Gb/s, want %v", got, rate, want)
 		}
-		if got := e.at(rate*gig, 3); got.KMin != uint32(4000*rate) || got.KMax != 4*got.KMin || got.PMax != 0.2 {
+		if got, pi := e.at(rate*gig, 3); pi != nil || got.KMin != units.Size(4000*rate) || got.KMax != 4*got.KMin || got.PMax != 0.2 {
 			t.Errorf("%+v at %d Gb/s", got, rate)
 		}
 	}
-	if e.at(25*gig, 0).KMax != 0 {
+	if ecn, pi := e.at(25*gig, 0); ecn != nil || pi != nil {
 		t.Error("class 0 is marked")
 	}
 	n := build(t, &Config{Topology: topology(t, "leaf-spine(2, 2, 2)", 25*gig, 100*gig, time.Microsecond), PFC: PFC{On: true},

@@ -3,26 +3,27 @@ package vnet
 import (
 	"net/netip"
 
+	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/pipeline"
 	"gswitch/vswitch"
 )
 
-// pathsConfig configures how switches choose among shortest paths. Choice by link
-// capacity takes the capacity of whole paths here, since the network is known: weights
-// gives each next hop its weight, and flows are hashed by the weights.
-func (n *Network) pathsConfig() vswitch.PathsConfig {
+// paths says how switches choose among shortest paths. Choice by link capacity takes the
+// capacity of whole paths here, since the network is known: weights gives each next hop
+// its weight, and flows are hashed by the weights.
+func (n *Network) paths() *config.Paths {
 	c := n.cfg.Paths
-	if c.Choose == pipeline.ChooseWeighted {
-		c.Choose = pipeline.ChooseHash
+	if c.Choose == pipeline.ChooseWeighted.String() {
+		c.Choose = pipeline.ChooseHash.String()
 	}
-	return c
+	return &c
 }
 
 // weights returns, for a node and a prefix, the weight of each port: the capacity through
 // it on shortest paths, in Mb/s. nil: all weights are equal.
 func (n *Network) weights(node int, prefix netip.Prefix) func(port int) uint32 {
-	if n.cfg.Paths.Choose != pipeline.ChooseWeighted {
+	if n.cfg.Paths.Choose != pipeline.ChooseWeighted.String() {
 		return nil
 	}
 	to := -1
@@ -76,5 +77,5 @@ func (n *Network) PathCounts() (c vswitch.PathCounts, by vswitch.PathsConfig) {
 		k := sw.Nodes[0].PathCounts()
 		c.Plus(&k)
 	}
-	return c, n.cfg.Paths
+	return c, n.cfg.Paths.Config()
 }

@@ -21,34 +21,27 @@ func (n *Network) oneQueue(d *config.Switch) {
 	}
 }
 
-// PolicyTotals are the sums of the counters of policies.
-type PolicyTotals struct {
-	On                                  bool
-	Sent, SentBytes, Refused, PushedOut uint64
-	Marked, Late, Notices               uint64
-	Value, LostValue                    int64
-}
+// PolicyTotals are sums of policy.Counters, in their order. nil: there are no policies.
+type PolicyTotals []int64
 
 func (t *PolicyTotals) add(v []policy.QueueStats) {
-	t.On = true
+	sum := make(PolicyTotals, len(policy.Counters))
 	for i := range v {
-		q := &v[i]
-		t.Plus(&PolicyTotals{true, q.Sent, q.SentBytes, q.Refused, q.PushedOut, q.Marked, q.Late, q.Notices, q.Value, q.RefusedValue})
+		for k := range policy.Counters {
+			sum[k] += policy.Counters[k].Of(&v[i])
+		}
 	}
+	t.Plus(sum)
 }
 
 // Plus adds the counters of another part of the network.
-func (t *PolicyTotals) Plus(o *PolicyTotals) {
-	t.On = t.On || o.On
-	t.Sent += o.Sent
-	t.SentBytes += o.SentBytes
-	t.Refused += o.Refused
-	t.PushedOut += o.PushedOut
-	t.Marked += o.Marked
-	t.Late += o.Late
-	t.Notices += o.Notices
-	t.Value += o.Value
-	t.LostValue += o.LostValue
+func (t *PolicyTotals) Plus(o PolicyTotals) {
+	if *t == nil && o != nil {
+		*t = make(PolicyTotals, len(policy.Counters))
+	}
+	for k, v := range o {
+		(*t)[k] += v
+	}
 }
 
 // Policies returns the sums over the policies of all egress queues and over their

@@ -10,6 +10,8 @@ import (
 	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/frame"
+	inband "gswitch/int"
+	intpoint "gswitch/int/point"
 	"gswitch/scheduler"
 	"gswitch/units"
 	"gswitch/vswitch"
@@ -52,6 +54,9 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 		n.oneQueue(&d)
 	}
 	n.forwarding(&d, node)
+	if t.Mode == fabric.L3 {
+		d.Paths = n.paths()
+	}
 	if len(n.cfg.Wholes) > 0 {
 		d.Loopback = plan.Loopback // others know it by this address
 	}
@@ -61,9 +66,6 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 	}
 	c.MaxFrames = n.Engine.Pool(node).Chunks()
 	c.Buffer.Lateness, c.Buffer.OwnFrames = n.lateness(), n.cfg.Buffer.OwnFrames
-	if t.Mode == fabric.L3 {
-		c.Paths = n.pathsConfig()
-	}
 	n.telemetry(c)
 	return c, n.wholes(c, func(*vswitch.Feature) bool { return true })
 }
@@ -87,7 +89,7 @@ func (n *Network) document(node int) config.Switch {
 func (c *Config) document() config.Switch {
 	no, forever := false, units.Duration(frame.Never/2)
 	d := config.Switch{MAC: new(config.MAC), Redirects: &no, // hosts send everything to their switch
-		Buffer: c.Buffer.document(), FDB: config.FDB{Max: 1024, Ageing: &forever}}
+		Buffer: c.Buffer.document(), Telemetry: intpoint.Section{INT: c.INT.Mode != inband.None, Stamp: c.INT.Stamp}, FDB: config.FDB{Max: 1024, Ageing: &forever}}
 	for class := range 8 {
 		d.Classes.PCP, d.Classes.Queue = append(d.Classes.PCP, class), append(d.Classes.Queue, class)
 	}
@@ -149,12 +151,7 @@ func (n *Network) profile(rate uint64) (p config.QoS) {
 		if c.VOQ {
 			q.Order, q.Policy = &config.Order{Kind: "voq"}, nil
 		}
-		switch mark := c.ECN.at(rate, class); {
-		case mark.PI.Ref > 0:
-			q.PI = &config.PI{Ref: units.Size(mark.PI.Ref), A: mark.PI.A, B: mark.PI.B, Max: mark.PI.Max, Period: units.Duration(mark.PI.Period)}
-		case mark != scheduler.ECN{}:
-			q.ECN = &config.ECN{KMin: units.Size(mark.KMin), KMax: units.Size(mark.KMax), PMax: mark.PMax}
-		}
+		q.ECN, q.PI = c.ECN.at(rate, class)
 		p.Queues = append(p.Queues, q)
 	}
 	return p
@@ -173,8 +170,7 @@ func (n *Network) pfc() (d config.PFC) {
 	for m := n.lossless(); m != 0; m &= m - 1 {
 		d.Classes = append(d.Classes, bits.TrailingZeros8(m))
 	}
-	d.Quanta, d.ErrDisable, d.Log = int(n.cfg.PFC.Quanta), units.Duration(n.cfg.PFC.ErrDisable), &n.cfg.PauseLog
-	d.Response = units.Duration(n.cfg.PFC.Response)
+	d.Pausing, d.Log = n.cfg.PFC.Pausing, &n.cfg.PauseLog
 	return d
 }
 
@@ -261,21 +257,25 @@ func (b *Buffer) scaled(rate, nic uint64) float64 {
 	return min(1, alpha*float64(uint64(1)<<bits.Len64((rate-1)/nic)))
 }
 
-// at returns the marking thresholds of a port.
-func (e *ECN) at(rate uint64, class int) scheduler.ECN {
+// at returns the marking of a class at a port, nil for what there is none of.
+func (e *ECN) at(rate uint64, class int) (*config.ECN, *config.PI) {
 	if !e.On || e.Classes != 0 && e.Classes>>class&1 == 0 {
-		return scheduler.ECN{}
+		return nil, nil
 	}
-	scale := 1.0
-	if e.At != 0 {
-		scale = float64(rate) / float64(e.At)
+	scale := func(s *units.Size) {
+		if e.At != 0 {
+			*s = units.Size(float64(*s) * (float64(rate) / float64(e.At)))
+		}
 	}
-	if e.PI.Ref > 0 {
-		law := e.PI
-		law.Ref = uint32(float64(law.Ref) * scale)
-		return scheduler.ECN{PI: law}
+	if e.PI != nil {
+		law := *e.PI
+		scale(&law.Ref)
+		return nil, &law
 	}
-	return scheduler.ECN{KMin: uint32(float64(e.KMin) * scale), KMax: uint32(float64(e.KMax) * scale), PMax: e.PMax}
+	mark := e.ECN
+	scale(&mark.KMin)
+	scale(&mark.KMax)
+	return &mark, nil
 }
 
 // forwarding enters everything that a live switch would learn or resolve.

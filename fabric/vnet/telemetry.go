@@ -6,13 +6,13 @@ import (
 	"gswitch/vswitch"
 )
 
-// telemetry makes a switch write telemetry records.
+// telemetry gives a switch the units of the network's telemetry records, which may be
+// those of another simulator.
 func (n *Network) telemetry(c *vswitch.Config) {
-	t := &n.cfg.INT
-	if t.Mode == inband.None {
-		return
+	if o, on := c.Options[point.Name].(point.Config); on {
+		o.Profile = n.cfg.INT.Profile
+		c.Options = c.Options.With(point.Name, o)
 	}
-	c.Options = c.Options.With(point.Name, point.Config{Profile: t.Profile, Signal: t.Signal, WholePort: t.WholePort})
 }
 
 // rateTable gives senders the rates of the switches' ports if the telemetry format does

@@ -24,12 +24,18 @@ type Config struct {
 	Algorithm func(name string) (func(*cc.Env) cc.Algorithm, error)
 }
 
-// recovery is the transport of a queue pair with the given scheme and cap. What
-// only NewReno has is left out with another one.
+// recovery is the transport of a queue pair with the given scheme, nil for go-back-N, and
+// cap. The options of Transport are those of its scheme; another one has its defaults.
 func (c *Config) recovery(kind *transport.Kind, cap uint32) *transport.Config {
 	t := c.Transport
+	if kind == nil {
+		kind = transport.GoBackN
+	}
+	if kind != t.Kind() {
+		t, _ = kind.Configure(nil)
+		t.RTOLow, t.RTOHigh = c.Transport.RTOLow, c.Transport.RTOHigh
+	}
 	t.Recovery, t.Cap = kind, cap
-	t.NoFastRetransmit = t.NoFastRetransmit && kind == transport.NewReno
 	return &t
 }
 

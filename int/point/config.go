@@ -41,10 +41,15 @@ type Edge struct {
 
 // Section is the telemetry of a switch in documents.
 type Section struct {
-	INT       bool         `yaml:"int" doc:"true: each data frame with a telemetry header takes a record of this switch along."`
-	Links     []units.Rate `yaml:"links" doc:"Slowest and fastest link of the whole network, or all rates: they set the units of HPCC's records, the same on every switch and host. The paper's units (1 ns, 128 B, 80 B) if left out."`
-	Signal    string       `yaml:"signal" enum:"tx,rx" default:"tx" doc:"What the byte counter counts. tx: what the port sent. rx: what entered its queues."`
-	Occupancy string       `yaml:"occupancy" enum:"queue,port" default:"queue" doc:"Which bytes wait behind the frame. queue: those in its own queue. port: those in all queues of the port."`
+	INT   bool         `yaml:"int" doc:"true: each data frame with a telemetry header takes a record of this switch along."`
+	Links []units.Rate `yaml:"links" doc:"Slowest and fastest link of the whole network, or all rates: they set the units of HPCC's records, the same on every switch and host. The paper's units (1 ns, 128 B, 80 B) if left out."`
+	Stamp
+}
+
+// Stamp is what records say of a queue, in documents of switches and in scenarios.
+type Stamp struct {
+	Signal    string `yaml:"signal" enum:"tx,rx" default:"tx" doc:"What the byte counter counts. tx: what the port sent. rx: what entered its queues."`
+	Occupancy string `yaml:"occupancy" enum:"queue,port" default:"queue" doc:"Which bytes wait behind the frame. queue: those in its own queue. port: those in all queues of the port."`
 }
 
 // Config returns the options of a switch whose INT is true.
@@ -79,12 +84,10 @@ type EdgeSection struct {
 	Sink        bool   `yaml:"sink" doc:"true: frames that leave here lose the header; the last ones' content is kept."`
 }
 
-// Modes are the formats that documents name, but for none.
-var Modes = map[string]inband.Mode{"hpcc": inband.HPCC, "hpcc-grow": inband.HPCCGrow, "int-md": inband.INTMD}
-
 // Config returns the options of a port.
 func (s *EdgeSection) Config() Edge {
-	e := Edge{Source: Modes[s.Source], Sink: s.Sink}
+	e := Edge{Sink: s.Sink}
+	e.Source, _ = inband.ParseMode(s.Source) // one of the enumeration
 	for _, p := range s.SourcePorts {
 		e.SourcePorts = append(e.SourcePorts, uint16(p))
 	}
