@@ -14,7 +14,7 @@ import (
 //	in turn       data of queue pairs, frames of features
 //	behind        data of second loops
 //
-// Frames that are of no class's business (plain) take turns with all data.
+// Frames without a queue pair (plain) take turns with all data, whatever their class.
 func (n *NIC) pick(t, now frame.Time) frame.Ref {
 	for {
 		can := n.ready[inTurn] &^ n.paused
