@@ -6,9 +6,9 @@ import (
 	"gswitch/frame"
 )
 
-// Values of Meta.Pool while a frame is held: one of the first three, the queue
-// that it is charged to, and for ports that were not configured on admission,
-// which may be by the time of release, that they are accounted in row 0.
+// Meta.Pool while a frame is held: what it is charged to (one of the first three), the
+// egress queue whose account it is in, and which of its two ports are accounted in row 0,
+// since they were not configured when it was admitted. They may be when it is released.
 const (
 	PoolNone  uint16 = 0 // not charged
 	PoolGroup uint16 = 1 // charged to its group: reserve, shared pool or headroom

@@ -7,6 +7,7 @@ import "math/bits"
 // and a first threshold B1 stage k begins at
 //
 //	B_k = Bm - (Bm - B1) / 2^(k-1)
+//
 // and slows the neighbour to C/2^k. If Bm - B1 >= 2*C*tau, where tau is the time from a
 // decision to its effect, what arrives in tau at the rate of stage k-1 does not go beyond
 // B_(k+1): the buffer is never full, and no rate is ever 0. That holds for fluids. Frames

@@ -34,13 +34,15 @@ func (d *Daemon) Edit(change func(*config.Config) error, dry bool) ([]section.Ch
 	}, "", dry, false)
 }
 
-func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source string, dry, own bool) ([]section.Change, error) {
+// apply makes what derive returns for the document in force the next one. own says that it
+// comes from the daemon's own file, which may name files.
+func (d *Daemon) apply(derive func(*config.Config) (*config.Config, error), source string, dry, own bool) ([]section.Change, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var next, resolved *config.Config
 	var changes []section.Change
-	err := Prepare(d.log, func() (err error) {
-		if next, err = make(d.doc); err != nil {
+	err := CatchPanic(d.log, func() (err error) {
+		if next, err = derive(d.doc); err != nil {
 			return err
 		}
 		next = d.opts.Override(next)
@@ -142,6 +144,7 @@ func (d *Daemon) carryOut(next *config.Config) error {
 	return InSteps(d.log, func(step Stepper) error { return d.steps(next, step) })
 }
 
+// steps takes the steps from the configuration in force to next.
 func (d *Daemon) steps(next *config.Config, step Stepper) error {
 	// Switches that are removed, or must be rebuilt because other workers run them, go
 	// first, to free what they hold.
@@ -306,8 +309,9 @@ func (d *Daemon) setRated(u *unit, p *config.Port) error {
 	return nil
 }
 
+// program puts the configuration s of a switch in force.
 func (d *Daemon) program(u *unit, s *config.Switch) error {
-	a, err := d.applied(u, s)
+	a, err := d.applyOf(u, s)
 	if err != nil {
 		return err
 	}

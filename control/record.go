@@ -252,9 +252,9 @@ func (d *Daemon) SaveRecording(name, why string) ([]Recording, error) {
 	return d.Recordings(), errors.Join(errs...)
 }
 
-// applied returns the change to the configuration s, with what a record needs to repeat
-// it.
-func (d *Daemon) applied(u *unit, s *config.Switch) (vswitch.Apply, error) {
+// applyOf returns the change that puts the configuration s in force, with what a record
+// needs to repeat it.
+func (d *Daemon) applyOf(u *unit, s *config.Switch) (vswitch.Apply, error) {
 	a := vswitch.Apply{Config: d.vswitch(u, s)}
 	if u.recording == nil {
 		return a, nil

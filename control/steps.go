@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Prepare runs the part of a change that only reads and compares. A panic there is a
+// CatchPanic runs the part of a change that only reads and compares. A panic there is a
 // defect of this program, but no reason to stop forwarding: it becomes an error like any
 // other, and nothing is changed.
-func Prepare(log *slog.Logger, what func() error) (err error) {
+func CatchPanic(log *slog.Logger, what func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			log.Error("preparing a configuration", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))

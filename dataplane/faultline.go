@@ -207,8 +207,8 @@ func (l *line) arrived(now frame.Time, out []frame.Ref, late *histogram.Histogra
 	return len(out)
 }
 
-// drop removes the fault from a port when it has no effect any more.
-func (l *line) drop() {
+// endFault removes the fault from a port when it has no effect any more.
+func (l *line) endFault() {
 	if f := l.fault; f.active || f.cut || f.late.len() > 0 {
 		return
 	}

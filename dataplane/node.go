@@ -14,7 +14,6 @@ type Handoff interface {
 // DropTap is implemented by nodes whose dropped frames can be captured. While it is
 // disabled, which is the initial state, a drop costs the node one comparison of len and
 // cap of an empty slice:
-// of len and cap of an empty slice:
 //
 //	if len(s.dropped) < cap(s.dropped) {
 //		a.Meta(r).Reason = reason

@@ -324,7 +324,7 @@ func (w *Worker) transmitDelayed(now frame.Time, l *line) (moved bool) {
 	}
 	l.blocked = false
 	if l.fault != nil {
-		l.drop()
+		l.endFault()
 	}
 	return moved
 }

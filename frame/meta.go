@@ -80,8 +80,8 @@ type Meta struct {
 	Class   uint8  // traffic class 0..7
 	Queue   uint8  // egress queue 0..7
 	Reason  Reason // why it must be dropped; 0 = keep
-	Marks   uint8  // bits of features of the node that has the frame, which hands them out
-	About   uint16 // of a notice that the node makes: the port that it is about, plus 1; else 0
+	Marks   uint8  // bits that features of the node reserve for themselves (see vswitch.NewMark)
+	About   uint16 // of a notice that the node makes: 1 + the congested port; else 0
 	_       [2]byte
 	Stamp   Time // instant at which its last bit came, as the device or the emulated link says; 0: not known
 
@@ -90,20 +90,19 @@ type Meta struct {
 	QPrev   Ref    // predecessor, for disciplines that extract from the middle
 	Cost    uint32 // bytes charged to the shared buffer on admission
 	Arrival Time   // instant of arrival of the frame at the node
-	Depart  Time   // scheduled start of transmission on the emulated link
+	Depart  Time   // scheduled start of transmission on the emulated link; while queued, when it was queued
 	Rank    int64  // order in ranked disciplines
 	QBytes  uint32 // bytes left in its queue when it departed
 	QFrames uint32 // frames left in its queue when it departed
 	TxBytes uint64 // bytes that its port had sent before it
 	Span    uint32 // nanoseconds that it occupies the emulated link, 0 without a rate
-	Pool    uint16 // headroom/shared accounting kind chosen by the buffer
+	Pool    uint16 // which accounts of the buffer the frame is charged to (see buffer.PoolNone)
 	_       [2]byte
 }
 
-// Forget takes out what the node that sent the frame knew of it and the one
-// that gets it must find out by itself: an engine that passes the chunk on, as
-// a link would the frame, calls it. Geometry stays, and what every receiver
-// writes anew before it reads it.
+// Forget clears what the sending node knew of the frame and the receiving one must find
+// out by itself. Engines that pass the chunk itself from node to node call it. Geometry
+// stays, and so does what every receiver writes before it reads it.
 func (m *Meta) Forget() {
 	m.Flags, m.INT, m.Class, m.Queue, m.Reason, m.Marks, m.About = 0, 0, 0, 0, Keep, 0, 0
 	m.InPort, m.OutPort = NoPort, NoPort

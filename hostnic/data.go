@@ -83,22 +83,6 @@ func (q *queuePair) carries(op byte) bool {
 	return op <= wire.RCSendOnly && op != wire.RCSendLastImmediate
 }
 
-// data processes a data frame that waited for a slow host: its queue pair may have been
-// closed in the meantime.
-func (n *NIC) data(now frame.Time, r frame.Ref) {
-	m, b := n.arena.Meta(r), n.arena.Bytes(r)
-	bth := wire.BTHOffset(m, b)
-	q, why := n.lookup(wire.BTH(b[bth:]).DestQP())
-	if why != frame.Keep {
-		n.drop(r, why)
-		return
-	}
-	if !n.cfg.Virtual {
-		b = whole(m, b)
-	}
-	q.service.data(n, now, r, m, b, bth, q)
-}
-
 // takeData processes a data frame of a message: it delivers the payload and answers the
 // frame.
 func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {

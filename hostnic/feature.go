@@ -222,7 +222,7 @@ func (n *NIC) adoptFeatures() {
 			n.arc.takes |= bit
 		}
 		if on && r.Ready != nil {
-			n.sources = append(n.sources, sending{Instance: &r.Instance, since: frame.Never})
+			n.sources = append(n.sources, source{Instance: &r.Instance, since: frame.Never})
 		}
 		if r.Adopt == nil {
 			continue

@@ -15,9 +15,9 @@ const (
 	behind              // where nothing else waits in the class or above
 )
 
-// lane is a stream of data frames of a queue pair: the packets of one source, in a class,
-// at a pace. The source is a loop of the queue pair's transport: the ordinary one, whose
-// lane every queue pair has, or the second one (low.go), which is not paced.
+// lane is a stream of data frames of a queue pair: the packets of one loop of its
+// transport, in a class, at a pace. Every queue pair has that of the ordinary loop; the
+// second loop (low.go) has another one, which is not paced.
 type lane struct {
 	state   uint8
 	class   uint8

@@ -114,7 +114,7 @@ func (t *template) setDSCP(b []byte, dscp uint8) {
 	h.SetChecksum(wire.PatchChecksum(h.Checksum(), old, be.Uint16(h[0:2])))
 }
 
-// takeLow judges a packet of the peer's second loop and answers it in its class.
+// takeLow passes a packet of the peer's second loop to the receiver of the transport.
 func (n *NIC) takeLow(now frame.Time, q *queuePair, seq uint64, kind transport.PacketKind, m *frame.Meta) transport.Verdict {
 	v := q.rx.DataLow(now, seq, kind)
 	if m.Flags&frame.IsCE != 0 {

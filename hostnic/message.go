@@ -143,8 +143,9 @@ func (m *messages) find(seq uint64) *message {
 // maxWrite is the length of the longest RDMA Write (IBTA 9.3.3).
 const maxWrite = 1 << 31
 
-// SendMessage posts a message on a queue pair: an RDMA Send of any length,
-// also 0, or with QPConfig.Writes an RDMA Write of at most 2 GiB. Its end is reported by a completion with the given id.
+// SendMessage posts a message on a queue pair: an RDMA Send of any length, also 0, or
+// with QPConfig.Writes an RDMA Write of at most 2 GiB. A completion with the given id
+// reports its end.
 func (n *NIC) SendMessage(now frame.Time, qpn uint32, bytes uint64, id uint64) error {
 	return n.post(now, qpn, bytes, nil, id)
 }

@@ -1,8 +1,6 @@
 package hostnic
 
 import (
-	"math/bits"
-
 	"gswitch/cc"
 	"gswitch/frame"
 	inband "gswitch/int"
@@ -11,10 +9,6 @@ import (
 	"gswitch/scheduler"
 	"gswitch/wire"
 )
-
-// controlRetry is the time after which a flow control frame for which there was no chunk
-// is retried.
-const controlRetry = frame.Microsecond
 
 // vector is how many frames are parsed together.
 const vector = 64
@@ -45,8 +39,8 @@ type NIC struct {
 	replies    queues
 	maxReplies int // in one of them, if the others are empty
 	classes    [8]class
-	ready      [2]uint8  // classes with lanes that may send now, by their order
-	sources    []sending // features with frames of their own
+	ready      [2]uint8 // classes with lanes that may send now, by their order
+	sources    []source // features with frames of their own
 
 	paceWheel wheel
 
@@ -270,15 +264,6 @@ func (n *NIC) TimerWake(now frame.Time) frame.Time {
 	return max(now, at)
 }
 
-// flowWake returns when flow control next has something to do. Its frames wait for the
-// link, and for chunks.
-func (n *NIC) flowWake(now frame.Time) frame.Time {
-	if !n.up {
-		return frame.Never
-	}
-	return max(n.flow.Wake(now), n.controlAt)
-}
-
 // Wake implements frame.Node.
 func (n *NIC) Wake(now frame.Time) frame.Time {
 	return min(n.TimerWake(now), n.portWake(now))
@@ -319,51 +304,4 @@ func (n *NIC) drop(r frame.Ref, why frame.Reason) {
 		return
 	}
 	n.pool.Free(r)
-}
-
-// updatePaused updates what may be sent to what the neighbour pauses.
-func (n *NIC) updatePaused(now frame.Time) {
-	if n.flow.Changed() == 0 {
-		return
-	}
-	before := n.paused
-	n.paused = n.flow.Paused(now)
-	if n.cfg.PFCStages != 0 || n.gaps.slow != 0 {
-		n.stagesChanged(now)
-	} else if n.cfg.QuenchAfter != 0 && before != n.paused {
-		n.quenched(now, before)
-	}
-	if free := before &^ n.paused; free != 0 {
-		for ; free != 0; free &= free - 1 {
-			// A pause held it back, so a late caller missed nothing.
-			n.classes[bits.TrailingZeros8(free)].resumed = now
-		}
-		n.touch(now)
-	}
-}
-
-// queueFlowControl queues the flow control frames that are due.
-func (n *NIC) queueFlowControl(now frame.Time) {
-	for n.up && n.flow.Wake(now) <= now {
-		r := n.pool.Alloc()
-		if r == frame.Nil {
-			n.count.Drops[frame.ArenaExhausted]++
-			n.controlAt = now + controlRetry
-			return
-		}
-		m := n.arena.Reset(r)
-		m.Len = wire.MinFrame
-		k := n.flow.NextFrame(now, n.arena.Bytes(r))
-		if k == 0 {
-			n.pool.Free(r)
-			return
-		}
-		m.Len, m.Wire = uint16(k), uint32(k)
-		if s := n.cfg.Sizes.PFC; s != 0 {
-			m.Wire = uint32(s)
-			m.Len = uint16(min(k, s))
-		}
-		n.control.Push(n.arena, r)
-		n.touched = true
-	}
 }

@@ -194,7 +194,7 @@ func (n *NIC) react(now frame.Time, k notice.Reader, quote []byte, v4 bool) bool
 		}
 		k.React(now, q.reacts)
 		reacted = true
-		n.adopt(q)
+		n.adoptCC(q)
 		n.schedule(now, q)
 		n.arm(now, q)
 	}

@@ -14,7 +14,7 @@ import (
 //	in turn       data of queue pairs, frames of features
 //	behind        data of second loops
 //
-// Frames that are of no class's business (plain) take turns with all data.
+// Frames without a queue pair (plain) take turns with all data, whatever their class.
 func (n *NIC) pick(t, now frame.Time) frame.Ref {
 	for {
 		can := n.ready[inTurn] &^ n.paused
@@ -22,18 +22,18 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 		if len(n.sources) != 0 {
 			top = max(top, bits.Len8(n.offered(t, now)))
 		}
-		if c := bits.Len8(n.sendableReplies()) - 1; c >= 0 && top <= int(n.classes[c].top) && (t >= now || n.replyThere(c) <= t) {
+		if c := bits.Len8(n.sendableReplies()) - 1; c >= 0 && top <= int(n.classes[c].top) && (t >= now || n.replySince(c) <= t) {
 			r := n.replies.pop(n.arena, c)
 			n.depart(t, r)
 			return r
 		}
-		if (top == 0 || n.plainTurn) && n.plainReady() && (t >= now || n.plainThere() <= t) {
+		if (top == 0 || n.plainTurn) && n.plainReady() && (t >= now || n.plainSince() <= t) {
 			n.plainTurn = false
 			r := n.plain.Pop(n.arena)
 			n.depart(t, r)
 			return r
 		}
-		if b := bits.Len8(n.ready[behind] &^ n.paused); b > top && (t >= now || n.behindThere(b-1) <= t) {
+		if b := bits.Len8(n.ready[behind] &^ n.paused); b > top && (t >= now || n.behindSince(b-1) <= t) {
 			c := &n.classes[b-1]
 			q := n.qps[c.lanes[behind].next()]
 			return n.send(t, now, c, q, &q.second.lane)
@@ -86,23 +86,23 @@ func (n *NIC) sendable() bool {
 func (n *NIC) upcoming() frame.Time {
 	at := n.paceWheel.next()
 	if m := n.sendableReplies(); m != 0 {
-		at = min(at, n.replyThere(bits.Len8(m)-1))
+		at = min(at, n.replySince(bits.Len8(m)-1))
 	}
 	if n.plainReady() {
-		at = min(at, n.plainThere())
+		at = min(at, n.plainSince())
 	}
 	for i := range n.sources {
-		at = min(at, n.sourceThere(i))
+		at = min(at, n.sourceSince(i))
 	}
 	if m := n.ready[behind] &^ n.paused; m != 0 {
-		at = min(at, n.behindThere(bits.Len8(m)-1))
+		at = min(at, n.behindSince(bits.Len8(m)-1))
 	}
 	return at
 }
 
-// replyThere returns the time since which the first reply of a class has been ready and
+// replySince returns the time since which the first reply of a class has been ready and
 // not paused.
-func (n *NIC) replyThere(class int) frame.Time {
+func (n *NIC) replySince(class int) frame.Time {
 	by := class
 	if n.cfg.AckPauseClass >= 0 {
 		by = n.cfg.AckPauseClass
@@ -110,8 +110,8 @@ func (n *NIC) replyThere(class int) frame.Time {
 	return max(n.arena.Meta(n.replies.fifo[class].Head()).Arrival, n.classes[by].resumed)
 }
 
-// behindThere is replyThere for the next of a class's lanes behind.
-func (n *NIC) behindThere(class int) frame.Time {
+// behindSince is replySince for the next of a class's lanes behind.
+func (n *NIC) behindSince(class int) frame.Time {
 	c := &n.classes[class]
 	return max(n.qps[c.lanes[behind].next()].second.since, c.resumed)
 }
@@ -121,8 +121,8 @@ func (n *NIC) plainReady() bool {
 	return n.plain.Len() > 0 && n.paused>>(n.arena.Meta(n.plain.Head()).Class&7)&1 == 0
 }
 
-// plainThere is replyThere for frames without a queue pair.
-func (n *NIC) plainThere() frame.Time {
+// plainSince is replySince for frames without a queue pair.
+func (n *NIC) plainSince() frame.Time {
 	m := n.arena.Meta(n.plain.Head())
 	return max(m.Arrival, n.classes[m.Class&7].resumed)
 }

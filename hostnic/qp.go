@@ -196,7 +196,7 @@ func (n *NIC) openCC(q *queuePair, cfg *QPConfig) {
 	} else {
 		q.cc, q.ccName = cfg.CC(&n.env), cfg.CCName
 	}
-	n.adopt(q)
+	n.adoptCC(q)
 }
 
 // ErrQPs is the error of OpenQP when as many queue pairs are open as

@@ -85,30 +85,6 @@ func (n *NIC) receive(now frame.Time, r frame.Ref) {
 	}
 }
 
-// flowControl processes a PFC or pause frame.
-func (n *NIC) flowControl(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
-	if dst := wire.Ethernet(b).DstUint64(); dst != n.mac && dst != wire.MACControlAddr.Uint64() {
-		n.drop(r, frame.ForeignMAC)
-		return
-	}
-	switch wire.MACControl(b).Opcode() {
-	case wire.OpPFC:
-		var f wire.PFCFields
-		if _, why := f.Decode(b); why != frame.Keep {
-			n.drop(r, why)
-			return
-		}
-		n.flow.Receive(now, uint16(f.Enable), f.Quanta)
-	case wire.OpPause:
-		n.flow.ReceivePause(now, wire.MACControl(b).PauseQuanta())
-	default:
-		n.drop(r, frame.ParseMACControlOp)
-		return
-	}
-	n.updatePaused(now)
-	n.pool.Free(r)
-}
-
 // roce processes a RoCEv2 frame: it finds the queue pair and checks that the frame comes
 // from its other end and is intact.
 func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {

@@ -1,74 +1,6 @@
 package hostnic
 
-import (
-	"math/bits"
-
-	"gswitch/frame"
-	"gswitch/wire"
-)
-
-// class is the state of a traffic class for sending data.
-type class struct {
-	lanes   [2]readySet // by order: the queue pairs whose lanes may send now
-	level   uint8       // classes that share what is left by weight
-	top     uint8       // one above the highest of them
-	quantum int64       // bytes of a turn, 0 for strict
-	deficit int64
-	waits   uint64     // bytes that windows have admitted, with MarkAbove
-	turn    uint8      // in the level's highest class: the class whose turn it is
-	resumed frame.Time // the end of its last pause
-	left    uint32     // payload bytes of the turn of lanes[inTurn].burst, with Config.Turn
-}
-
-// quantumUnit is the turn of weight 1, if that is the least weight of its level, in
-// bytes: a standard full-size frame with its overhead on the link.
-const quantumUnit = 1538
-
-// setLevels groups neighbouring weighted classes, as egress ports of switches
-// do (see package scheduler).
-func (n *NIC) setLevels() {
-	w := &n.cfg.Weights
-	for i := 7; i >= 0; {
-		lo, least := i, w[i]
-		for least != 0 && lo > 0 && w[lo-1] != 0 {
-			lo--
-			least = min(least, w[lo])
-		}
-		n.classes[i].turn = uint8(i)
-		for k := lo; k <= i; k++ {
-			n.classes[k].level, n.classes[k].top = uint8(1<<(i+1)-1<<lo), uint8(i+1)
-			if least != 0 {
-				n.classes[k].quantum = int64(w[k]) * quantumUnit / int64(least)
-			}
-		}
-		i = lo - 1
-	}
-}
-
-// nextClass chooses among the classes that can send: the highest, or by deficit round
-// robin within its level. A class may overdraw its turn by a frame, which is deducted
-// from its next one (surplus round robin: the length of the next frame need not be
-// known).
-func (n *NIC) nextClass(can uint8) int {
-	i := bits.Len8(can) - 1
-	if n.classes[i].quantum == 0 {
-		return i
-	}
-	level := n.classes[i].level
-	can &= level
-	lead := &n.classes[n.classes[i].top-1]
-	c := int(lead.turn)
-	for can>>c&1 == 0 || n.classes[c].deficit <= 0 {
-		if below := can & (1<<c - 1); below != 0 {
-			c = bits.Len8(below) - 1
-		} else {
-			c = bits.Len8(can) - 1
-		}
-		lead.turn = uint8(c)
-		n.classes[c].deficit = min(n.classes[c].deficit, 0) + n.classes[c].quantum
-	}
-	return c
-}
+import "gswitch/frame"
 
 // schedule puts q on the right lists, after anything that may have changed what it has to
 // send, its window or its pace.
@@ -264,7 +196,7 @@ func (n *NIC) sent(t, now frame.Time, c *class, q *queuePair, msg *message, byte
 	n.paceSent(t, c, q, seq, payload, onLink, rtx, seq+1 == msg.end)
 	if q.cc != nil {
 		q.cc.OnSend(t, bytes)
-		n.adopt(q)
+		n.adoptCC(q)
 	}
 	n.schedule(now, q)
 	n.arm(now, q)
@@ -295,101 +227,6 @@ func (n *NIC) paceSent(t frame.Time, c *class, q *queuePair, seq uint64, payload
 	}
 }
 
-// goOn lets a queue pair that has sent a frame continue, until its turn or its message is
-// over.
-func (c *class) goOn(i, payload, turn uint32, last bool) {
-	if c.lanes[inTurn].burst != i {
-		c.left = turn
-	}
-	if last || c.left <= payload {
-		c.lanes[inTurn].burst = noNode
-		return
-	}
-	c.left -= payload
-	c.lanes[inTurn].burst = i
-}
-
-// writeMessage writes a data frame of a message.
-func (n *NIC) writeMessage(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload, _ uint32) {
-	head := n.writeSend(q, r, m, msg, seq, payload, seq+1 == msg.end || q.transport.AckEvery <= 1)
-	if n.cfg.Virtual {
-		return
-	}
-	var data []byte
-	if msg.data != nil {
-		data = msg.data[(seq-msg.first)*uint64(n.cfg.Payload):]
-	}
-	n.writePayload(q, n.arena.Bytes(r), head, payload, data)
-}
-
-// prepareWrite returns what the RETH adds to the first packet of a message.
-func (n *NIC) prepareWrite(q *queuePair, msg *message, seq uint64) uint32 {
-	switch {
-	case seq != msg.first:
-		return 0
-	case n.cfg.Sizes.Data != 0: // says how long frames are, so that only the headers must fit
-		head, wire := uint32(q.data.n)+wire.RETHLen, n.dataWire(q, n.lengthOf(q, seq))
-		return head - min(head, wire)
-	}
-	return wire.RETHLen
-}
-
-// writeSend writes the headers of an RDMA Send or Write and returns their length; on real
-// frames the payload follows (writePayload). The packet requests an acknowledgement if
-// asks is set, or if window and cap allow no further packet.
-func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload uint32, asks bool) (head uint32) {
-	first, last := seq == msg.first, seq+1 == msg.end
-	writes := q.service == &writeService
-	if head = uint32(q.data.n); writes && first {
-		head += wire.RETHLen
-	}
-	extra := uint32(0)
-	if !n.cfg.Virtual {
-		extra = payload + pad(payload) + wire.ICRCLen
-	}
-	m.Len = uint16(head + extra)
-	b := n.arena.Bytes(r)
-	q.data.stamp(b, m.Wire, q.nextID())
-	bth := b[q.data.bth:]
-	psn := (q.initial + uint32(seq)) & 0xffffff
-	switch {
-	case first && last:
-		bth[0] = wire.RCSendOnly
-	case first:
-		bth[0] = wire.RCSendFirst
-	case last:
-		bth[0] = wire.RCSendLast
-	default:
-		bth[0] = wire.RCSendMiddle
-	}
-	if writes {
-		bth[0] += wire.RCWriteFirst // the opcode of a Write is that of the Send plus 6
-		if first {
-			reth := wire.RETHFields{Length: uint32(msg.bytes)}
-			reth.Encode(b[q.data.n:head])
-		}
-	}
-	if asks || n.endsWindow(q, payload) {
-		psn |= 1 << 31 // AckReq
-	}
-	be.PutUint32(bth[8:12], psn)
-	switch s := n.cfg.Sizes.Data; {
-	case s != 0:
-		// Virtual only: how much the frame had to grow to hold its headers.
-		bth[8] |= byte(m.Wire-uint32(s+q.intLen)-payload) & 0x7f
-	default:
-		bth[1] |= byte(pad(payload)) << 4
-	}
-	return head
-}
-
-// writePayload writes payload, padding and ICRC behind the headers.
-func (n *NIC) writePayload(q *queuePair, b []byte, head, payload uint32, data []byte) {
-	body := b[head : len(b)-wire.ICRCLen]
-	clear(body[copy(body[:payload], data):])
-	wire.PutICRC(b, wire.EthernetLen, int(q.data.bth))
-}
-
 // depart puts a frame on the link at t.
 func (n *NIC) depart(t frame.Time, r frame.Ref) {
 	if n.arc.leaves != 0 {
@@ -408,13 +245,4 @@ func (n *NIC) depart(t frame.Time, r frame.Ref) {
 	n.count.TxFrames++
 	n.count.TxBytes += uint64(m.Wire)
 	n.count.TxClass[m.Class&7]++
-}
-
-// takeControl takes the oldest flow control frame: it leaves at once, as a switch's does,
-// and its time is charged to the link.
-func (n *NIC) takeControl(now frame.Time) frame.Ref {
-	r := n.control.Pop(n.arena)
-	n.depart(max(now, n.clock.Free()), r)
-	n.count.FlowFrames++
-	return r
 }

@@ -27,7 +27,7 @@ type service struct {
 // The services. A queue pair's is chosen when it is opened.
 var messageService, writeService, packetService, requestService, responseService service
 
-func init() {
+func init() { // not where they are declared, since their functions refer to them
 	// Messages (message.go), as the programs of runs and transfers send them.
 	messageService = service{data: (*NIC).takeData, write: (*NIC).writeMessage, retire: (*NIC).retireMessages}
 	writeService = service{data: (*NIC).takeData, prepare: (*NIC).prepareWrite, write: (*NIC).writeMessage, retire: (*NIC).retireMessages}

@@ -3,6 +3,7 @@ package hostnic
 import (
 	"gswitch/frame"
 	"gswitch/scheduler"
+	"gswitch/wire"
 )
 
 // slowReceiver is a host that processes data frames more slowly than they arrive: they
@@ -116,7 +117,7 @@ func (n *NIC) drainSlow(now frame.Time) {
 		if s.overAt = frame.Never; s.queue.Len() > 0 {
 			s.begin(at, n.arena)
 		}
-		n.data(now, r)
+		n.processHeld(now, r)
 	}
 	if s.asking && s.held <= s.xon {
 		s.asking = false
@@ -127,3 +128,19 @@ func (n *NIC) drainSlow(now frame.Time) {
 
 // Held returns the bytes in the buffer of a slow receiver.
 func (n *NIC) Held() uint32 { return n.slow.held }
+
+// processHeld processes a data frame that has waited: its queue pair may have been closed
+// in the meantime.
+func (n *NIC) processHeld(now frame.Time, r frame.Ref) {
+	m, b := n.arena.Meta(r), n.arena.Bytes(r)
+	bth := wire.BTHOffset(m, b)
+	q, why := n.lookup(wire.BTH(b[bth:]).DestQP())
+	if why != frame.Keep {
+		n.drop(r, why)
+		return
+	}
+	if !n.cfg.Virtual {
+		b = whole(m, b)
+	}
+	q.service.data(n, now, r, m, b, bth, q)
+}

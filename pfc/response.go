@@ -10,9 +10,8 @@ type delayedFrame struct {
 	quanta [8]uint16
 }
 
-// delayed are the frames that arrived within Config.Response: a shortest
-// frame takes longer than the two quanta that IEEE 802.3 annex 31B.3.7 allows
-// at 100 Mb/s, so few.
+// delayed are the frames that arrived within Config.Response, the oldest first. A neighbour
+// sends few in so short a time.
 type delayed struct {
 	frames [8]delayedFrame
 	n      int
@@ -20,12 +19,12 @@ type delayed struct {
 
 // delay notes a frame. If there are more than can be noted the oldest one acts
 // early.
-func (p *Port) delay(now frame.Time, h delayedFrame) {
+func (p *Port) delay(now frame.Time, f delayedFrame) {
 	if p.delayed.n == len(p.delayed.frames) {
 		p.respond(p.delayed.frames[0].at)
 	}
-	h.at = now + p.cfg.Response
-	p.delayed.frames[p.delayed.n] = h
+	f.at = now + p.cfg.Response
+	p.delayed.frames[p.delayed.n] = f
 	p.delayed.n++
 }
 
@@ -34,12 +33,12 @@ func (p *Port) respond(now frame.Time) {
 	r := &p.delayed
 	k := 0
 	for ; k < r.n && r.frames[k].at <= now; k++ {
-		h := &r.frames[k]
-		p.expire(h.at)
-		if h.link {
-			p.actLink(h.at, h.quanta[0])
+		f := &r.frames[k]
+		p.expire(f.at)
+		if f.link {
+			p.actLink(f.at, f.quanta[0])
 		} else {
-			p.act(h.at, h.enable, &h.quanta)
+			p.act(f.at, f.enable, &f.quanta)
 		}
 	}
 	copy(r.frames[:], r.frames[k:r.n])

@@ -21,11 +21,11 @@ type ViolationLimit struct {
 
 const defaultResends = 3
 
-func (d *ViolationLimit) resends() int {
-	if d.Resends == 0 {
+func (l *ViolationLimit) resends() int {
+	if l.Resends == 0 {
 		return defaultResends
 	}
-	return d.Resends
+	return l.Resends
 }
 
 // compliance is the watch over one class that is XOFF at the neighbour.

@@ -19,9 +19,9 @@ const (
 	missTag    = 7  // of the call before: uvarint runs, each the first, counted from the call on, and how many
 	hashTag    = 8  // 4 bytes: of what was sent so far; uvarint frames
 	endTag     = 9  // the recording was ended here
+	epochTag   = 10 // uvarint instant, uvarint calls before: what follows can be replayed from an image, too
 	failTag    = 11 // of the call before, behind missTag: uvarint checks of payload that failed, and each, counted from the one before
 	stampTag   = 15 // of the frames of the vector that comes next: uvarint how many have a stamp; of each uvarint place, varint stamp less now
-	epochTag   = 10 // uvarint instant, uvarint calls before: what follows can be replayed from an image, too
 
 	escape = 15 // small number: it follows as a uvarint
 )

@@ -40,9 +40,9 @@ func (p *Port) setAdmission(now frame.Time, i int, q *queue, c Admission) {
 	if q.admission == c {
 		return
 	}
-	q.admission, q.policy = c, nil
+	q.admission, q.admits = c, nil
 	if c != nil {
-		q.policy = c.New(p.env(i))
+		q.admits = c.New(p.env(i))
 	}
 	if q.disc != nil {
 		q.enter(p.arena, now)
@@ -56,7 +56,7 @@ func (p *Port) Admits(now frame.Time, m *frame.Meta) bool {
 	q := &p.q[m.Queue&7]
 	slack := m.Rank
 	q.rank(m)
-	for _, g := range [2]Gate{q.policy, q.inner} {
+	for _, g := range [2]Gate{q.admits, q.inner} {
 		if g != nil && !q.passes(g.Admits(now, m, q.frames, q.bytes), m) {
 			q.count.refused++
 			return false
@@ -101,7 +101,7 @@ func (p *Port) shed(t frame.Time, i int, q *queue) bool {
 		r, m := q.pop(p.arena, t)
 		q.count.shed++
 		p.removed(i, q, m)
-		p.shedded.Push(p.arena, r)
+		p.discarded.Push(p.arena, r)
 		if q.frames == 0 {
 			break
 		}
@@ -113,12 +113,12 @@ func (p *Port) shed(t frame.Time, i int, q *queue) bool {
 // left their queues, and are the caller's.
 func (p *Port) TakeShed(out []frame.Ref) int {
 	n := 0
-	for n < len(out) && p.shedded.Len() > 0 {
-		out[n] = p.shedded.Pop(p.arena)
+	for n < len(out) && p.discarded.Len() > 0 {
+		out[n] = p.discarded.Pop(p.arena)
 		n++
 	}
 	return n
 }
 
 // HasShed reports whether TakeShed has a frame to return.
-func (p *Port) HasShed() bool { return p.shedded.Len() > 0 }
+func (p *Port) HasShed() bool { return p.discarded.Len() > 0 }

@@ -42,7 +42,7 @@ func (p *Port) EnqueueAll(now frame.Time, v []frame.Ref) {
 
 // swift returns the highest queue with frames if taking them needs no look at
 // each of them: the link has no rate, the queue none either, no other queue has
-// a turn beside it, and nothing will be marked or measures.
+// a turn beside it, and nothing is marked or measured frame by frame.
 func (p *Port) swift(now frame.Time) *queue {
 	i := bits.Len8(p.active) - 1
 	q := &p.q[i&7]

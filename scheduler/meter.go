@@ -126,7 +126,7 @@ func (p *Port) Serving(queue int) (d Discipline, draining int) {
 }
 
 // Admitting returns what decides for frames that come to a queue, or nil.
-func (p *Port) Admitting(queue int) Gate { return p.q[queue&7].policy }
+func (p *Port) Admitting(queue int) Gate { return p.q[queue&7].admits }
 
 // Policy names the order of a queue and its admission; the last is "" where it
 // has none.

@@ -132,7 +132,7 @@ func (p *Port) note(i int, q *queue) {
 	bit := uint8(1) << i
 	p.regulated &^= bit
 	p.timed &^= bit
-	if q.policy != nil || q.inner != nil || q.pushes != nil || p.cfg.PushOut.on(i) {
+	if q.admits != nil || q.inner != nil || q.pushes != nil || p.cfg.PushOut.on(i) {
 		p.regulated |= bit
 	}
 	if q.timed != nil {
@@ -193,7 +193,7 @@ func (q *queue) install(d Discipline) {
 	q.inner, _ = d.(Gate)
 	q.pushes, _ = d.(PushOuter)
 	q.spans, _ = d.(Spanner)
-	if s, ok := q.policy.(Shedder); ok {
+	if s, ok := q.admits.(Shedder); ok {
 		q.shedder = s
 	}
 	q.drops = q.shedder != nil || q.pushes != nil

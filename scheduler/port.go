@@ -23,7 +23,7 @@ type Port struct {
 	rng       frame.Rand
 	seed      uint64
 	control   frame.FIFO
-	shedded   frame.FIFO        // dropped by Dequeue, for TakeShed
+	discarded frame.FIFO        // dropped by Dequeue, for TakeShed
 	controls  uint64            // control frames sent
 	expected  [NumQueues]uint64 // bytes that Expect announced
 	drain     *Drain            // nil: no paths are chosen by what waits here
@@ -36,7 +36,7 @@ type Port struct {
 func NewPort(a *frame.Arena, cfg PortConfig, seed uint64) *Port {
 	p := &Port{arena: a, rng: frame.NewRand(seed), seed: seed}
 	p.control.Init()
-	p.shedded.Init()
+	p.discarded.Init()
 	for i := range p.q {
 		p.q[i].fifo.Init()
 	}

@@ -78,7 +78,7 @@ func (p *Port) takePushedOut(now frame.Time, i int, q *queue) frame.Ref {
 // shedPushedOut leaves to TakeShed what the order of a queue pushed out.
 func (p *Port) shedPushedOut(now frame.Time, i int, q *queue) {
 	for r := p.takePushedOut(now, i, q); r != frame.Nil; r = p.takePushedOut(now, i, q) {
-		p.shedded.Push(p.arena, r)
+		p.discarded.Push(p.arena, r)
 	}
 }
 

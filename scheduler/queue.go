@@ -18,19 +18,19 @@ type queue struct {
 	in     uint64 // frames that ever were in it
 
 	order     Order     // what made disc
-	admission Admission // what made gate
-	policy    Gate
-	inner     Gate // disc, if it is one
-	shedder   Shedder
+	admission Admission // what made admits
+	admits    Gate      // nil: the queue admits all frames
+	inner     Gate      // disc, if it is one
+	shedder   Shedder   // admits or disc, if one of them is one
 	pushes    PushOuter // disc, if it is one
 	spans     Spanner   // disc, if it is one
-	drops     bool      // one of the two is there
+	drops     bool      // there is a shedder, or a PushOuter
 	meter     *meter    // nil: inversions are not counted
-	timed     Timed
+	timed     Timed     // disc, if it is one
 	by        RankBy
 	link      *RateClock // of the port, and what it adds to a frame: what ranks by slack need
 	overhead  uint32
-	given     bool // disc was made by the caller
+	given     bool // disc was made by the caller (QueueConfig.Discipline)
 	late      bool // the caller may be late
 	defers    bool // frames enter disc when the link's instant has reached them
 

@@ -13,8 +13,8 @@ import (
 	"gswitch/transport"
 )
 
-// change is what a program changes of its host: dial, listen, take, refuse, hangup,
-// register, grant, deregister, shutdown or posted. Its encoding stays the same from
+// change is what a program changes of its host: dial, listen, unlisten, take, refuse,
+// hangup, register, grant, deregister, shutdown or posted. Its encoding stays the same from
 // version to version. The bytes that requests carry, and those of registered memory,
 // are the program's and not in it.
 type change interface {

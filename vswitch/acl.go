@@ -190,5 +190,5 @@ func (n *Node) mirror(session uint16, r frame.Ref) {
 		cm.Len, cm.Wire = uint16(s.Truncate), uint32(s.Truncate)
 	}
 	n.count.Mirrored++
-	n.emitMirror(c, cm)
+	n.emitUnchanged(c, cm)
 }

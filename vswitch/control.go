@@ -13,7 +13,7 @@ import (
 // control frame before any data of its vector is forwarded, control passes it to the
 // port's pfc.Port, and applyPauses applies it to the scheduler. Requests of the switch:
 // the buffer marks a port dirty when a group crosses its threshold; flowControl finds it,
-// request passes the classes to the port's pfc.Port, and sendFlowControl sends the frame
+// Request passes the classes to the port's pfc.Port, and sendFlowControl sends the frame
 // ahead of all data of the port.
 
 // wantMask holds the classes that one worker's share of the buffer wants paused at a
@@ -160,8 +160,10 @@ const sweepAfter = frame.Microsecond
 
 // shortOfFrames reports whether the chunks for waiting frames run out, which small frames
 // can cause before their bytes reach a threshold: then lossless classes are paused at all
-// ports. Lossy frames alone never cause it. If the buffer counts chunks it pauses the
-// senders that take them.
+// ports. If the buffer counts chunks it pauses the senders that take them.
+//
+// Lossy frames hold at most 3/4 of the chunks (mayHold) and so never cause it alone: the
+// pause begins a quarter of the rest above that, and ends half of that lower.
 func (n *Node) shortOfFrames() bool {
 	mark := n.maxHeld * 13 / 16
 	if n.short {
@@ -198,11 +200,8 @@ func (n *Node) wantChanged(now frame.Time, port uint16) {
 		n.handedTo |= n.sw.Nodes[owner].wakeBit // it may sleep
 		return
 	}
-	n.request(now, port)
+	n.Request(now, port)
 }
-
-// Request repeats to the neighbour at an own port what the switch wants of it.
-func (n *Node) Request(now frame.Time, port uint16) { n.request(now, port) }
 
 // Stages returns the stages to which this worker's share of the buffer wants the
 // neighbour at a port slowed: see buffer.Buffer.Stages.
@@ -212,9 +211,9 @@ func (n *Node) Stages(port uint16) uint32 { return n.buffer.Stages(port) }
 // lossless classes are paused, whatever the buffer wants.
 func (n *Node) ShortOfFrames() bool { return n.short }
 
-// request asks the neighbour of an own port to pause what any worker's share
-// of the buffer wants paused.
-func (n *Node) request(now frame.Time, port uint16) {
+// Request asks the neighbour at an own port to pause what any worker's share of the
+// buffer wants paused. Features call it to have that said again.
+func (n *Node) Request(now frame.Time, port uint16) {
 	want := n.wanted(port)
 	if len(n.handIn) > 1 {
 		for _, other := range n.sw.Nodes {
@@ -248,9 +247,7 @@ func (n *Node) sendFlowControl(now frame.Time, port uint16) {
 			break
 		}
 		n.count.Made++
-		ps.sched.EnqueueControl(r)
-		n.busy.add(port)
-		n.touched.add(port)
+		n.SendControl(port, r)
 	}
 	n.notifyPauses(now, port)
 	n.wakeFor(now, port)
@@ -326,7 +323,7 @@ func (n *Node) collectWants(now frame.Time) {
 		}
 		if want != n.ports[i].collected {
 			n.ports[i].collected = want
-			n.request(now, uint16(i))
+			n.Request(now, uint16(i))
 		}
 	}
 }
@@ -374,13 +371,5 @@ func (cfg *Config) flowControl(f *pfc.Config) {
 		if x.FlowControl != nil && cfg.uses(x) {
 			x.FlowControl(cfg, f)
 		}
-	}
-}
-
-// linkLost clears the pauses of a port without a link.
-func (n *Node) linkLost(now frame.Time, port uint16) {
-	if p := n.ports[port].pfc; p != nil {
-		p.Reset(now)
-		n.applyPauses(now, port)
 	}
 }

@@ -20,6 +20,7 @@ func (n *Node) emit(r frame.Ref) {
 		m.Flags |= frame.Own
 		m.InPort = m.OutPort // made by the switch itself: charged to its egress port
 		ps := &n.ports[m.OutPort]
+		// A notice must not add to the congestion that it is about.
 		if m.About == m.OutPort+1 || ps.ownRate != 0 && !ps.own.Take(n.now, int(m.Wire)) {
 			n.drop(r, frame.OwnShare)
 			return
@@ -40,8 +41,9 @@ func (n *Node) emit(r frame.Ref) {
 	n.enqueue(r, m)
 }
 
-// Untagged returns the length of a frame in bytes without its VLAN tags and its slack,
-// which do not count against an MTU.
+// Untagged returns the length of a frame in bytes without what stands between its Ethernet
+// and its network header, VLAN tags and what features put there: that does not count
+// against an MTU.
 func Untagged(m *frame.Meta) uint32 {
 	if m.L3 > wire.EthernetLen {
 		return m.Wire - (uint32(m.L3) - wire.EthernetLen)
@@ -49,8 +51,9 @@ func Untagged(m *frame.Meta) uint32 {
 	return m.Wire
 }
 
-// emitMirror sends a mirror copy to its port unchanged, whatever VLANs the port has.
-func (n *Node) emitMirror(r frame.Ref, m *frame.Meta) {
+// emitUnchanged sends a mirror copy, or a frame of Send, to its port without a change of
+// its tags, whatever VLANs the port has.
+func (n *Node) emitUnchanged(r frame.Ref, m *frame.Meta) {
 	if !n.linkUp.has(m.OutPort) {
 		n.drop(r, frame.EgressPortDown)
 		return
@@ -277,7 +280,7 @@ func (n *Node) flushHandoff(worker int) {
 	}
 	h.n = 0
 	if n.paths.loads != nil {
-		n.arrived(worker)
+		n.forgetHanded(worker)
 	}
 	if sent > 0 {
 		n.handedTo |= n.sw.Nodes[worker].wakeBit
@@ -311,7 +314,9 @@ func (n *Node) takeOver() {
 }
 
 // takeOne admits one frame. The worker that passed it may have used another program or
-// another state of the links.
+// another state of the links. Besides frames on their way out there are those that only
+// the worker may deal with that owns their ingress port: MAC control, and frames to
+// link-local groups, whose OutPort is NoPort.
 func (n *Node) takeOne(r frame.Ref, m *frame.Meta) {
 	switch {
 	case m.Flags&frame.ToLocal != 0:

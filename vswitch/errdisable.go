@@ -95,7 +95,7 @@ func (n *Node) DisabledUntil(port uint16) frame.Time { return n.ports[port].disa
 // feature, or "" if it is not. Any goroutine may call it.
 func (n *Node) DisabledBy(port uint16) string { return n.sw.DisabledBy(port) }
 
-// DisabledBy is that of a Node.
+// DisabledBy is Node.DisabledBy.
 func (sw *Switch) DisabledBy(port uint16) string {
 	if by := sw.disabledBy[port].Load(); by != nil {
 		return *by

@@ -156,7 +156,7 @@ func TestNotRouted(t *testing.T) {
 // unreachability probes sent to it alone, pings of all nodes.
 func TestLinkLocalAddress(t *testing.T) {
 	r := newRig(t, routerConfig())
-	self := linkLocal(selfMAC.Uint64())
+	self := linkLocalOf(selfMAC.Uint64())
 	r.in(0, wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv6("fe80::9", self.String()), wt.ICMPv6(wire.ICMPv6Echo, 0, 5)))
 	b := r.one(0)
 	if b[54] != wire.ICMPv6EchoReply || wire.IPv6(b[14:]).Src() != self.As16() {

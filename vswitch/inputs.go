@@ -179,15 +179,3 @@ func (n *Node) joinFromInput(at frame.Time, r frame.Ref) {
 	n.ports[m.OutPort].queueDrops[m.Queue&7]++
 	n.drop(r, why)
 }
-
-// release gives back what a frame that leaves its egress queue was charged to:
-// its ingress port's account in the shared buffer, or the input queues.
-func (n *Node) release(now frame.Time, m *frame.Meta) {
-	n.held--
-	if m.Pool != buffer.PoolInputs {
-		n.buffer.Release(m)
-		return
-	}
-	m.Pool = buffer.PoolNone
-	n.inputs.Leave(now, m)
-}

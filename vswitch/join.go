@@ -3,6 +3,7 @@ package vswitch
 import (
 	"math/bits"
 
+	"gswitch/buffer"
 	"gswitch/frame"
 )
 
@@ -118,4 +119,43 @@ func (n *Node) showReleased(ps *portState, v []frame.Ref) {
 	for b := ps.arc.released; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Released(port, v)
 	}
+}
+
+// release gives back what one frame that leaves its egress queue was charged to: its
+// ingress port's account in the shared buffer, or the input queues.
+func (n *Node) release(now frame.Time, m *frame.Meta) {
+	n.held--
+	if m.Pool != buffer.PoolInputs {
+		n.buffer.Release(m)
+		return
+	}
+	m.Pool = buffer.PoolNone
+	n.inputs.Leave(now, m)
+}
+
+// flushPort drops what waits in the queues of a port that went down.
+func (n *Node) flushPort(now frame.Time, port uint16) {
+	ps := &n.ports[port]
+	if ps.sched == nil {
+		return
+	}
+	n.busy.remove(port)
+	for k := ps.sched.Flush(now, n.scratch[:]); k > 0; k = ps.sched.Flush(now, n.scratch[:]) {
+		n.dropQueued(now, ps, n.scratch[:k], frame.QueueFlush)
+	}
+}
+
+// flushQueue drops what waits in one queue.
+func (n *Node) flushQueue(now frame.Time, port uint16, queue int, why frame.Reason) {
+	ps := &n.ports[port]
+	s := ps.sched
+	for k := s.FlushQueue(now, queue, n.scratch[:]); k > 0; k = s.FlushQueue(now, queue, n.scratch[:]) {
+		n.dropQueued(now, ps, n.scratch[:k], why)
+	}
+}
+
+// dropQueued drops frames that were taken out of their queues.
+func (n *Node) dropQueued(now frame.Time, ps *portState, v []frame.Ref, why frame.Reason) {
+	n.leave(now, ps, v)
+	n.dropAll(v, why)
 }

@@ -49,8 +49,6 @@ func (n *Node) SendLinkLocal(port uint16, r frame.Ref) bool {
 	m.Flags |= frame.Own
 	m.InPort, m.OutPort, m.Arrival = port, port, n.now
 	n.count.Made++
-	ps.sched.EnqueueControl(r)
-	n.busy.add(port)
-	n.touched.add(port)
+	n.SendControl(port, r)
 	return true
 }

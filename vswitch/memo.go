@@ -99,3 +99,22 @@ func (n *Node) remember(m *frame.Meta, a *addresses, id uint32, e *routeEntry, f
 	n.memo.flow[m.Hash%memoFlows] = memoFlow{addresses: a.src.lo<<32 | a.dst.lo&0xffffffff, hash: m.Hash, epoch: n.memo.epoch,
 		mac: mac, route: id, mtu: f.mtu, port: f.port, vid: f.vid}
 }
+
+// hopMemo is a next hop of a group as frames need it, in one epoch of the memo.
+type hopMemo struct {
+	mac   uint64
+	epoch uint32
+	mtu   uint32
+	port  uint16 // frame.NoPort: it is behind a VLAN
+}
+
+// recallHop returns a next hop, or false if it has no port or is not resolved.
+func (n *Node) recallHop(hop uint32) (*hopMemo, bool) {
+	h := &n.paths.hops[hop]
+	if h.epoch != n.memo.epoch || h.mac == 0 {
+		to := &n.prog.routing.hops[hop]
+		f := &n.prog.ifaces[to.iface]
+		*h = hopMemo{n.neighbors.lookup(to.iface, to.key), n.memo.epoch, f.mtu, f.port}
+	}
+	return h, h.mac != 0 && h.port != frame.NoPort
+}

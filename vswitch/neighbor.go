@@ -26,7 +26,7 @@ type neighborTable struct {
 type neighborSlot struct {
 	hi, lo atomic.Uint64 // the address, IPv4 mapped into IPv6
 	mac    atomic.Uint64 // MAC in the low 48 bits, 0 while unresolved
-	owner  atomic.Uint64 // validBit | interface, 0 = never used, deadSlot = deleted
+	owner  atomic.Uint64 // slotValid | interface, 0 = never used, slotDead = deleted
 }
 
 const (

@@ -391,28 +391,6 @@ func (n *Node) Handoff() uint64 {
 	return w
 }
 
-// SetLink implements frame.Node.
-func (n *Node) SetLink(now frame.Time, port uint16, up bool) {
-	n.now = now
-	if port >= MaxPorts {
-		return
-	}
-	word, bit := &n.sw.carrier[port/64], uint64(1)<<(port%64)
-	if up {
-		word.Or(bit)
-	} else {
-		word.And(^bit)
-	}
-	links := n.sw.links.Add(1)
-	n.adoptLinks(now, links)
-	n.handedTo |= n.wakeBits &^ n.wakeBit // the others may sleep
-	n.flowControl(now)                    // what was queued there made room
-	n.freeDropped()
-	if n.sendsN > 0 {
-		n.sendAll(now)
-	}
-}
-
 // drop counts a frame under a reason and puts it where freeDropped frees it.
 func (n *Node) drop(r frame.Ref, reason frame.Reason) {
 	m := n.arena.Meta(r)

@@ -213,7 +213,7 @@ func (n *Node) addressNotice6(b []byte, to *notice.Sender, iface uint16) (pseudo
 	eth := wire.EthernetFields{EtherType: wire.EtherTypeIPv6}
 	eth.Encode(b)
 	dst := wire.IPv6(to.Back[:]).Src()
-	src := linkLocal(n.selfMAC).As16()
+	src := linkLocalOf(n.selfMAC).As16()
 	if iface != noIface {
 		src = n.prog.errorSource6(iface, addrKey{binary.BigEndian.Uint64(dst[:]), binary.BigEndian.Uint64(dst[8:])})
 	}

@@ -308,8 +308,8 @@ func (x *paths) expectAt(m *frame.Meta) {
 	}
 }
 
-// arrived clears what was handed to a worker: now it can count it.
-func (n *Node) arrived(worker int) {
+// forgetHanded clears what was handed to a worker, which can count it itself by now.
+func (n *Node) forgetHanded(worker int) {
 	x := &n.paths
 	for p := x.handed.next(0); p >= 0; p = x.handed.next(p + 1) {
 		if int(n.prog.ports[p].worker) == worker {
@@ -317,26 +317,6 @@ func (n *Node) arrived(worker int) {
 			x.handed.remove(uint16(p))
 		}
 	}
-}
-
-// hopMemo is a next hop of a group as frames need it, in one epoch of the memo.
-type hopMemo struct {
-	mac   uint64
-	epoch uint32
-	mtu   uint32
-	port  uint16 // frame.NoPort: it is behind a VLAN
-}
-
-// recallHop returns what is kept of a next hop, or false where it has no
-// port or is not resolved.
-func (n *Node) recallHop(hop uint32) (*hopMemo, bool) {
-	h := &n.paths.hops[hop]
-	if h.epoch != n.memo.epoch || h.mac == 0 {
-		to := &n.prog.routing.hops[hop]
-		f := &n.prog.ifaces[to.iface]
-		*h = hopMemo{n.neighbors.lookup(to.iface, to.key), n.memo.epoch, f.mtu, f.port}
-	}
-	return h, h.mac != 0 && h.port != frame.NoPort
 }
 
 // PathCounts returns what this worker counted of its choices. Like every

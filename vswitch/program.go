@@ -103,8 +103,8 @@ type iface struct {
 	local netip.Addr // link-local IPv6 address
 }
 
-// linkLocal is the IPv6 link-local address of a MAC (RFC 4291 appendix A).
-func linkLocal(mac uint64) netip.Addr {
+// linkLocalOf is the IPv6 link-local address of a MAC (RFC 4291 appendix A).
+func linkLocalOf(mac uint64) netip.Addr {
 	m := wire.MACFromUint64(mac)
 	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
 }
@@ -276,7 +276,7 @@ func (p *Program) joinVLANs(cfg *Config, i uint16, c *PortConfig, q *portProgram
 
 // addIface enters an interface under the number that its key had before.
 func (p *Program) addIface(key string, f iface, ids *idSet) uint16 {
-	f.local = linkLocal(f.mac)
+	f.local = linkLocalOf(f.mac)
 	for _, a := range f.addrs {
 		if a.Addr().Is4() && !f.v4.IsValid() {
 			f.v4 = a.Addr()

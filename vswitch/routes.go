@@ -100,7 +100,7 @@ func (p *Program) compileRoutes(cfg *Config, ids *idSet) error {
 	}
 	if p.anyRouted {
 		// All interfaces have one MAC, so one link-local address.
-		a := linkLocal(cfg.MAC.Uint64())
+		a := linkLocalOf(cfg.MAC.Uint64())
 		b.add(netip.PrefixFrom(a, a.BitLen()), routeEntry{kind: routeLocal})
 	}
 	for _, a := range cfg.Loopbacks {

@@ -75,7 +75,7 @@ func (n *Node) sendAll(now frame.Time) {
 		m := n.arena.Meta(r)
 		m.Arrival = now
 		if m.OutPort != frame.NoPort {
-			n.emitMirror(r, m)
+			n.emitUnchanged(r, m)
 			continue
 		}
 		b := n.arena.Bytes(r)
@@ -99,7 +99,7 @@ func (n *Node) sendAll(now frame.Time) {
 // Parse parses frames again after a feature has changed what the parser saw.
 func (n *Node) Parse(v []frame.Ref) { n.parser.Parse(n.arena, v) }
 
-// EgressPort is that of the Switch.
+// EgressPort is Switch.EgressPort.
 func (n *Node) EgressPort(f Flow) (port uint16, ok bool) { return n.sw.EgressPort(f) }
 
 // Draining returns the queues of an own port, as a bitmap, that the storm watchdog
@@ -151,7 +151,8 @@ func (n *Node) NewControl(port uint16) ([]byte, frame.Ref) {
 	return n.arena.Bytes(r), r
 }
 
-// SendControl sends a frame of NewControl, ahead of all data and regardless of pauses.
+// SendControl sends a frame through an own port ahead of all data, regardless of pauses:
+// flow control, what NewControl returned, and frames to link-local groups.
 func (n *Node) SendControl(port uint16, r frame.Ref) {
 	n.ports[port].sched.EnqueueControl(r)
 	n.busy.add(port)

@@ -41,7 +41,7 @@ func TestTwinGetsWhatIsForTheSwitch(t *testing.T) {
 		"OSPF DR":         ospf(groupMAC4("224.0.0.6"), "224.0.0.6"),
 		"OSPF unicast":    ospf(selfMAC, "10.0.0.1"),
 		"OSPFv3":          wt.Frame(wt.Eth(wire.MAC{0x33, 0x33, 0, 0, 0, 5}, hostMAC(1)), wt.IPv6("fe80::9", "ff02::5", wt.TTL(1)), wt.UDP(1, 2), wt.Zeros(20)),
-		"BGP to link-local": wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv6("fe80::9", linkLocal(selfMAC.Uint64()).String(), wt.TTL(1)),
+		"BGP to link-local": wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv6("fe80::9", linkLocalOf(selfMAC.Uint64()).String(), wt.TTL(1)),
 			wt.TCP(wire.TCPFields{SrcPort: 179, DstPort: 40000, Flags: wire.TCPSyn})),
 		"UDP":        udp(selfMAC, hostMAC(1), "10.0.0.1", "10.0.0.9"),
 		"echo reply": wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", "10.0.0.1"), wt.ICMP(wire.ICMPEchoReply, 0, 7)),

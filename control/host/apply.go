@@ -32,7 +32,7 @@ func (d *Daemon) apply(next *config.Hosts, source string, dry, own bool) (change
 		}
 	}()
 	var p *plan
-	err = control.Prepare(d.log, func() (err error) {
+	err = control.CatchPanic(d.log, func() (err error) {
 		next = d.overridden(next)
 		changes = section.Diff(d.doc, next)
 		if err := control.Fixed(changes); err != nil {
@@ -74,7 +74,7 @@ func (d *Daemon) apply(next *config.Hosts, source string, dry, own bool) (change
 // ReadFile reads the configuration file of a running daemon again.
 func (d *Daemon) ReadFile(path string) ([]section.Change, []string, error) {
 	var c *config.Hosts
-	err := control.Prepare(d.log, func() (err error) { c, err = config.LoadHosts(path); return err })
+	err := control.CatchPanic(d.log, func() (err error) { c, err = config.LoadHosts(path); return err })
 	if err != nil {
 		d.mu.Lock()
 		d.refused()

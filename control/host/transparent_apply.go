@@ -30,7 +30,7 @@ func (t *Transparent) Apply(next *config.Transparent, dry bool) (changes []secti
 		}
 	}()
 	var moves []int
-	err = control.Prepare(t.opts.Logger, func() (err error) {
+	err = control.CatchPanic(t.opts.Logger, func() (err error) {
 		if t.opts.Override != nil {
 			t.opts.Override(next)
 		}
@@ -73,7 +73,7 @@ func (t *Transparent) Apply(next *config.Transparent, dry bool) (changes []secti
 // ReadFile reads the configuration file of a running daemon again.
 func (t *Transparent) ReadFile(path string) ([]section.Change, []string, error) {
 	var next *config.Transparent
-	err := control.Prepare(t.opts.Logger, func() (err error) { next, err = config.LoadTransparent(path); return err })
+	err := control.CatchPanic(t.opts.Logger, func() (err error) { next, err = config.LoadTransparent(path); return err })
 	if err != nil {
 		t.mu.Lock()
 		t.refused()

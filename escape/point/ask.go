@@ -11,11 +11,11 @@ import (
 // As it is printed, Escape makes tokens for flows of which a switch has sent a
 // frame. A circle in which no frame has come as far as the switch by which its
 // flow leaves the circle stays closed for good. So a switch that is paused for
-// longer than tokens may stay out asks the neighbour for tokens of the flows that wait; a switch
-// whose own way on is paused, too, asks the next one. The first whose port is
-// open makes tokens then, and those between know where to pass them on.
+// longer than tokens may stay out asks the neighbour for tokens of the flows that wait; a
+// switch whose own way on is paused, too, asks the next one. The first whose port is open
+// makes tokens then, and those between know where to pass them on.
 
-// asksAtOnce is how many flows of a queue a port asks for at a time, all Reclaim.
+// asksAtOnce is how many flows of a queue a port asks for in each Reclaim.
 // With 100 us and four paused queues of a switch that is 0.5 Mpps, or 43 Mb/s on
 // a link.
 const asksAtOnce = 8

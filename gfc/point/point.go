@@ -131,8 +131,8 @@ func newPorts(n *vswitch.Node) vswitch.Instance {
 	return vswitch.Instance{State: p, Adopt: p.adopt, Port: p.port, Dismiss: p.dismiss, Paused: p.paused, Requests: p.requests, Advance: p.advance}
 }
 
-// adopt brings the worker in line with the configuration. What neighbours are
-// asked for then comes in advance, when the buffer is divided anew.
+// adopt brings the worker in line with the configuration. Neighbours are asked anew by
+// the method advance, once the buffer has been divided anew.
 func (p *ports) adopt(frame.Time) {
 	cfg := p.node.Config()
 	_, on := of(cfg)

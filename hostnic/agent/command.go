@@ -17,7 +17,7 @@ import (
 )
 
 // Change is a change of a host by its daemon, apart from its frames and its link:
-// StartTransfer, EndTransfer, ServeRegion, Configure, TakeReports or Shutdown.
+// StartTransfer, EndTransfer, ServeRegion, Configure, TakeReports, CallFeature or Shutdown.
 // Agent.Command turns it into a command.
 type Change interface {
 	// Encode appends the change to b. DecodeChange is its inverse.

@@ -25,8 +25,8 @@ func (ps *points) queued(v []vswitch.Queued) {
 // unanswerable are the flags of frames whose sender gets no notice.
 const unanswerable = frame.IsMulticast | frame.IsBroadcast | frame.IsClone
 
-// track shows a congestion point a frame that has made its queue longer than what
-// is not looked at.
+// track shows a congestion point a frame that has made its queue longer than
+// point.watch.
 func (ps *points) track(p *point, q *vswitch.Queued, m *frame.Meta) {
 	if f := p.quick; f != nil && m.Flags&(frame.HasIPv4|unanswerable) == frame.HasIPv4 && m.InPort != m.OutPort && f.Renew(m.Hash, ps.key4(q.Ref, m), q.Place) {
 		return
@@ -41,9 +41,9 @@ func (ps *points) track(p *point, q *vswitch.Queued, m *frame.Meta) {
 	ps.enter(p, q.Ref, m, q.Place)
 }
 
-// wake lets a dormant congestion point run again for the sake of a frame, and
-// returns true, if the frame makes the queue longer than what is of no interest:
-// all that came before it and still wait enter the table.
+// wake lets a dormant congestion point run again if a frame makes the queue longer than
+// point.steady, and returns true then: all that came before it and still wait enter the
+// table. A shorter queue only gets its next update.
 func (ps *points) wake(p *point, q *vswitch.Queued, m *frame.Meta) bool {
 	if p.due == frame.Never {
 		ps.arm(ps.node.Now(), p)
@@ -55,7 +55,7 @@ func (ps *points) wake(p *point, q *vswitch.Queued, m *frame.Meta) bool {
 	p.dormant, p.watch = false, 0
 	p.chooseLookup()
 	if p.table != nil {
-		return true // which sees frames arrive, now or never
+		return true // it takes frames as they arrive, not those that wait
 	}
 	sched := ps.node.Scheduler(p.port)
 	ps.entry.point, ps.entry.place, ps.entry.until = p, sched.Left(int(p.queue)), q.Ref

@@ -6,9 +6,9 @@ import (
 	"gswitch/frame"
 )
 
-// sending is a feature that has frames of its own to send by class (Instance.Ready,
+// source is a feature that has frames of its own to send by class (Instance.Ready,
 // Instance.Next), and the time since which it has had some.
-type sending struct {
+type source struct {
 	*Instance
 	since frame.Time
 	turn  bool // data of the same class has gone first
@@ -33,9 +33,9 @@ func (n *NIC) offers() (classes uint8) {
 	return classes
 }
 
-// sourceThere returns the time since which a feature has had something to send, Never if
+// sourceSince returns the time since which a feature has had something to send, Never if
 // it has nothing that may leave.
-func (n *NIC) sourceThere(i int) frame.Time {
+func (n *NIC) sourceSince(i int) frame.Time {
 	if n.sources[i].Ready()&^n.paused == 0 {
 		return frame.Never
 	}
