@@ -68,12 +68,7 @@ func (e *Entry) Source(d *Document, t *fabric.Topology, dir string, seed uint64)
 	case "retrievals":
 		return e.retrievals(from, to, start, stop, seed)
 	case "requests":
-		sizes, err := e.sizes(dir)
-		if err != nil {
-			return nil, err
-		}
-		return source(workload.NewRequests(workload.RequestsConfig{From: from, To: to, Outstanding: cmp.Or(e.Outstanding, 1), Request: sizes, Response: uint64(e.Response),
-			Think: frame.Time(e.Think), Persistent: e.Persistent, Pairs: e.Pairs, Count: e.Count, Start: start, Stop: stop, Seed: seed}))
+		return e.requests(t, dir, from, to, start, stop, seed)
 	case "partition-aggregate":
 		return source(workload.NewPartitionAggregate(workload.PartitionAggregateConfig{From: from, To: to, Fanin: cmp.Or(e.Fanin, len(to)-overlap(from, to)), Query: size, Response: uint64(e.Response),
 			Rate: e.Rate, Count: e.Count, Start: start, Stop: stop, Seed: seed}))
@@ -134,28 +129,61 @@ func (e *Entry) poisson(t *fabric.Topology, dir string, from, to []int32, start,
 	case "other-rack":
 		c.Pick = workload.OtherRack
 	}
-	hosts := t.Hosts()
-	capacity := 0.0 // bit/s
-	for _, h := range from {
-		w := float64(hostLink(t, hosts[h]).Rate)
-		c.Weight = append(c.Weight, w)
-		capacity += w
+	weight, capacity, err := e.capacity(t, from, to)
+	if err != nil {
+		return nil, err
 	}
-	if e.On != "hosts" {
-		p, err := FindPort(t, e.On)
-		if err != nil {
-			return nil, err
-		}
-		share := linkShare(t, from, to, p, c.Pick == workload.OtherRack)
-		if share == 0 {
-			return nil, fmt.Errorf("no flow between these hosts passes %s, so no load can be put on it", e.On)
-		}
-		capacity = float64(t.Links[t.Nodes[p.Node].Links[p.Port]].Rate) / share
-	}
+	c.Weight = weight
 	if e.Load > 0 {
 		c.Rate = e.Load * capacity / 8 / sizes.Mean()
 	}
 	return source(workload.NewPoisson(c))
+}
+
+// capacity returns how much senders may send in all until what load_on names is full,
+// in bit/s, and how it is divided among them: by the rates of their links.
+func (e *Entry) capacity(t *fabric.Topology, from, to []int32) (weight []float64, sum float64, err error) {
+	hosts := t.Hosts()
+	for _, h := range from {
+		w := float64(hostLink(t, hosts[h]).Rate)
+		weight = append(weight, w)
+		sum += w
+	}
+	if e.On == "hosts" {
+		return weight, sum, nil
+	}
+	p, err := FindPort(t, e.On)
+	if err != nil {
+		return nil, 0, err
+	}
+	share := linkShare(t, from, to, p, e.Pick == "other-rack")
+	if share == 0 {
+		return nil, 0, fmt.Errorf("no flow between these hosts passes %s, so no load can be put on it", e.On)
+	}
+	return weight, float64(t.Links[t.Nodes[p.Node].Links[p.Port]].Rate) / share, nil
+}
+
+func (e *Entry) requests(t *fabric.Topology, dir string, from, to []int32, start, stop frame.Time, seed uint64) (workload.Source, error) {
+	sizes, err := e.sizes(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := workload.RequestsConfig{From: from, To: to, Outstanding: cmp.Or(e.Outstanding, 1), Request: sizes, Response: uint64(e.Response),
+		Think: frame.Time(e.Think), Persistent: e.Persistent, Pairs: e.Pairs, Count: e.Count, Start: start, Stop: stop, Seed: seed}
+	if e.Load > 0 {
+		weight, capacity, err := e.capacity(t, from, to)
+		if err != nil {
+			return nil, err
+		}
+		sum := 0.0
+		for _, w := range weight {
+			sum += w
+		}
+		for _, w := range weight {
+			c.Rate = append(c.Rate, e.Load*capacity/8/sizes.Mean()*w/sum)
+		}
+	}
+	return source(workload.NewRequests(c))
 }
 
 func (e *Entry) incast(t *fabric.Topology, from, to []int32, start, stop frame.Time, seed uint64) (workload.Source, error) {

@@ -243,6 +243,8 @@ func (v *validator) entry(key string, e *Entry) {
 	switch e.Kind {
 	case "poisson":
 		v.poisson(key, e)
+	case "requests":
+		v.requests(key, e)
 	case "retrievals":
 		v.retrievals(key, e)
 	}
@@ -277,11 +279,29 @@ func (v *validator) poisson(key string, e *Entry) {
 			v.sec.Fail(key+".bins", "%v", err)
 		}
 	}
-	if e.On != "hosts" {
-		if _, err := FindPort(v.t, e.On); err != nil {
-			v.sec.Fail(key+".load_on", "%v", err)
-		}
+	v.loadOn(key, e)
+}
+
+func (v *validator) loadOn(key string, e *Entry) {
+	if e.On == "hosts" {
+		return
 	}
+	if _, err := FindPort(v.t, e.On); err != nil {
+		v.sec.Fail(key+".load_on", "%v", err)
+	}
+}
+
+// requests checks how load goes with the other keys: it says when requests fall due.
+func (v *validator) requests(key string, e *Entry) {
+	switch {
+	case e.Load == 0 && v.sec.Has(key+".load_on"):
+		v.sec.Fail(key+".load_on", "means nothing without load")
+	case e.Load == 0 && v.sec.Has(key+".load"):
+		v.sec.Fail(key+".load", "must be above zero; without it a request follows the answer to the one before at once")
+	case e.Load > 0 && e.Think > 0:
+		v.sec.Fail(key+".think", "means nothing with load, which says how long after each other requests fall due")
+	}
+	v.loadOn(key, e)
 }
 
 func (v *validator) measure() {

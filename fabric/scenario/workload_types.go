@@ -23,8 +23,8 @@ type Entry struct {
 	Size  units.Size `yaml:"size" doc:"Bytes of a flow (a request, a query, a message)."`
 	Total units.Size `yaml:"total" doc:"incast: bytes of all senders together, striped over them."`
 
-	Load  float64 `yaml:"load" range:"0,100" doc:"poisson: payload offered, as a share of what load_on can carry. incast: share of the rate of all hosts."`
-	On    string  `yaml:"load_on" default:"hosts" doc:"poisson: hosts (the links of the senders) or a link such as leaf1:spine1, in that direction."`
+	Load  float64 `yaml:"load" range:"0,100" doc:"poisson, requests: payload offered, as a share of what load_on can carry. incast: share of the rate of all hosts."`
+	On    string  `yaml:"load_on" default:"hosts" doc:"poisson, requests: hosts (the links of the senders) or a link such as leaf1:spine1, in that direction."`
 	Pick  string  `yaml:"pick" enum:"uniform,permutation,other-rack" default:"uniform" doc:"poisson: who receives. permutation: always the same. other-rack: anybody behind another switch."`
 	Count int     `yaml:"count" range:"0,1000000000" doc:"Most flows (poisson), workflows (retrievals), events (incast), rounds (permutation, all-to-all), requests of each client, queries, messages of each sender, collectives."`
 
@@ -86,7 +86,7 @@ var uses = map[string][]string{
 	"incast":              {"from", "to", "stop", "size", "total", "fanin", "senders", "every", "load", "rate", "count", "jitter"},
 	"permutation":         {"from", "to", "stop", "size", "count", "every"},
 	"all-to-all":          {"from", "to", "stop", "size", "count", "every"},
-	"requests":            {"from", "to", "stop", "size", "sizes", "bins", "response", "outstanding", "think", "pairs", "persistent", "count"},
+	"requests":            {"from", "to", "stop", "size", "sizes", "bins", "load", "load_on", "response", "outstanding", "think", "pairs", "persistent", "count"},
 	"partition-aggregate": {"from", "to", "stop", "size", "response", "fanin", "rate", "count"},
 	"retrievals":          {"from", "to", "stop", "size", "responses", "rate", "phases", "period", "fanouts", "steps", "handshake", "count"},
 	"saturate":            {"from", "to", "stop", "size", "connections", "outstanding", "join", "leave", "jitter"},

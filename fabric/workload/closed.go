@@ -16,6 +16,10 @@ type RequestsConfig struct {
 	Persistent  bool // one connection for each client, server and outstanding request; else one for each message
 	Pairs       bool // each client has Outstanding requests open with every server, in place of one drawn for each
 	Count       int  // requests of each client; 0: until Stop
+	// Rate is how many requests a second of each client of From fall due, as a
+	// Poisson process for each that it keeps open. A request waits for that and for
+	// the answer to the one before; what is late is made up for. nil: the answer alone.
+	Rate []float64
 
 	Start, Stop frame.Time
 	Seed        uint64
@@ -27,6 +31,7 @@ type Requests struct {
 	cfg    RequestsConfig
 	r      frame.Rand
 	asked  []int           // requests so far, by place in From
+	rate   []float64       // of each request that is kept open, by place in From; nil without Rate
 	client map[uint32]slot // of open requests, by event
 	event  uint32
 }
@@ -35,7 +40,8 @@ type Requests struct {
 type slot struct {
 	place  int // in From
 	number int32
-	to     int32 // with Pairs the server, else -1
+	to     int32      // with Pairs the server, else -1
+	due    frame.Time // of its last request, with Rate
 }
 
 // NewRequests checks cfg.
@@ -61,11 +67,14 @@ func NewRequests(cfg RequestsConfig) (*Requests, error) {
 	if cfg.Pairs {
 		servers = cfg.To
 	}
+	if err := q.divide(servers); err != nil {
+		return nil, err
+	}
 	for n := range cfg.Outstanding {
 		for place, src := range cfg.From {
 			for _, to := range servers {
 				if to != src {
-					q.ask(cfg.Start, slot{place, int32(n), to})
+					q.ask(cfg.Start, slot{place: place, number: int32(n), to: to, due: cfg.Start})
 				}
 			}
 		}
@@ -73,7 +82,34 @@ func NewRequests(cfg RequestsConfig) (*Requests, error) {
 	return q, nil
 }
 
+// divide gives each request that a client keeps open its part of the client's rate.
+func (q *Requests) divide(servers []int32) error {
+	if q.cfg.Rate == nil {
+		return nil
+	}
+	sum := 0.0
+	for place, src := range q.cfg.From {
+		open := 0
+		for _, to := range servers {
+			if to != src {
+				open += q.cfg.Outstanding
+			}
+		}
+		r := q.cfg.Rate[place]
+		if !(r > 0) && open > 0 {
+			return fmt.Errorf("a rate of %v requests per second makes no traffic", r)
+		}
+		sum += r
+		q.rate = append(q.rate, r/float64(max(open, 1)))
+	}
+	return checkRate(sum, "requests")
+}
+
 func (q *Requests) ask(at frame.Time, s slot) {
+	if q.rate != nil {
+		s.due += gap(&q.r, q.rate[s.place])
+		at = max(at, s.due)
+	}
 	if at >= q.cfg.Stop || q.cfg.Count > 0 && q.asked[s.place] >= q.cfg.Count {
 		return
 	}
