@@ -18,7 +18,7 @@ func init() {
 		Cite:  "TIMELY, SIGCOMM 2015",
 		Kind:  "rate",
 		Needs: feature.RoundTrips,
-		Note:  "An RTT runs from the hand-over of a segment's first frame to the link until the acknowledgement of its last; the time that the segment itself takes is taken off here.",
+		Note:  "The RTT of a frame runs from its start on the link; that of a segment which the NIC paces (hosts.segment, of one frame or more) from the instant at which its pace lets it go, so that waiting in the NIC counts, as in the paper. Both end with the acknowledgement of all of it; the time that it takes itself is taken off here.",
 		Params: []options.Param{
 			{Name: "alpha", Unit: options.Number, Default: "= 0.875, and 0.04 where the NIC sends segments as bursts", Min: 1e-6, Max: 1, Source: "0.875: HPCC's simulation of TIMELY, of single frames; 0.04: fitted to TIMELY's table 1; the paper gives none",
 				Doc: "weight of the newest difference in the average of RTT differences. A burst of 16 kB moves an RTT by 13 us at 10 Gb/s, and 0.875 of that takes half of the throughput away"},

@@ -43,7 +43,7 @@
 // arrival of the acknowledgement, so it includes the serialisation of the frame
 // on the first link. Bytes is what the frame occupies there, with Overhead: an
 // algorithm that wants the RTT without it takes Bytes at line rate off (TIMELY
-// section 3). With QPConfig.Segment the sample is that of a whole segment: from
+// section 3.1). With QPConfig.Segment the sample is that of a whole segment: from
 // the instant at which its pace let it go, waiting for other queue pairs of the
 // NIC included, to the acknowledgement of its last frame; Bytes is the segment.
 // What was sent twice gives no sample.

@@ -85,3 +85,38 @@ func TestRTTSamplesAndNoise(t *testing.T) {
 		t.Errorf("the mean noise is %d, want about half of 10 us", mean)
 	}
 }
+
+// A frame's round-trip time begins with its transmission: what the NIC sent before it is
+// not in it. That of a segment, be it of one frame, begins when its pace lets it go, so that
+// waiting for the NIC's other queue pairs is (TIMELY section 3.2.1: the time is read just
+// before the segment is posted to the NIC).
+func TestRTTOfWaitingInTheNIC(t *testing.T) {
+	const takes = 800 // ns of a frame on the link
+	rtts := func(segment uint32) (x, y []frame.Time) {
+		p := newPair(t, func(_ int, c *Config) { c.Rate, c.Payload, c.Sizes.Data = 10e9, 940, 60 })
+		for _, to := range []*[]frame.Time{&x, &y} {
+			f := newFixed(10e9)
+			q, _ := p.connect(func(q *QPConfig) { q.CC, q.Segment = f.make, segment })
+			must(t, p.a.SendMessage(0, q, 4*940, 0))
+			defer func() {
+				for _, a := range f.acks {
+					*to = append(*to, a.RTT)
+				}
+			}()
+		}
+		p.run(frame.Millisecond)
+		return
+	}
+	x, y := rtts(0)
+	if len(x) != 4 || x[0] <= takes {
+		t.Fatalf("samples of frames: %v", x)
+	}
+	alone := x[0]
+	equal(t, "frames of the first", x, []frame.Time{alone, alone, alone, alone})
+	equal(t, "frames of the second", y, x)
+	// The two take turns, the second first: but for that frame each waits for one of the other.
+	wait := alone + takes
+	x, y = rtts(940)
+	equal(t, "segments of the first", x, []frame.Time{wait, wait, wait, wait})
+	equal(t, "segments of the second", y, []frame.Time{alone, wait, wait, wait})
+}

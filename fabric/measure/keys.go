@@ -120,7 +120,7 @@ var keys = []Key{
 	{"link_bps", OfRun | OfWindow, false, "", "What the first of these links carries per second."},
 	{"link_min_bps", OfRun | OfWindow, false, "", "Least of any bin."},
 	{"link_low_seconds", OfRun | OfWindow, false, "", "Total length of the bins in which it carries less than measure.low."},
-	{"ack_rtt", OfRun | OfGroup | OfWindow, true, "seconds", "Round-trip times of data frames, or of segments where the NIC paces those: up to the acknowledgement, waiting in the NIC included, without the time that the frame or segment itself takes on the first link. Known with measure.rtt."},
+	{"ack_rtt", OfRun | OfGroup | OfWindow, true, "seconds", "Round-trip times of data frames, from their start on the first link, or of segments where the NIC paces those (hosts.segment), from the instant at which their pace lets them go, waiting in the NIC included: up to the acknowledgement, without the time that the frame or segment itself takes on the first link. Known with measure.rtt."},
 	{"drops_total", OfRun, false, "", "Frames that switches or hosts dropped, for whatever reason, faults of links and late frames not counted."},
 	{"late_frames_total", OfRun, false, "", "Frames that reached a host after their connection was closed: repeated data and acknowledgements that nobody needs."},
 	{"arena_exhausted_total", OfRun, false, "", "Of the frames dropped, those for which the program had no memory set aside. No real network would have lost them: a run with any is not to be trusted."},

@@ -91,7 +91,8 @@ func (s *Scenario) bind(r *ref) error {
 		case len(values) == 0:
 			return fmt.Errorf("%s: the sweep has no key %q", r.text, k)
 		case !slices.Contains(values, v):
-			return fmt.Errorf("%s: the sweep does not set %s to %q; it has %s", r.text, k, v, strings.Join(values, ", "))
+			return fmt.Errorf("%s: the sweep does not set %s to %q; it has %s; to run other points and judge nothing, --set 'expect=[]' --set 'deviates=[]'",
+				r.text, k, v, strings.Join(values, ", "))
 		}
 	}
 	for i := range s.Runs {

@@ -237,6 +237,14 @@ func (v *validator) entry(key string, e *Entry) {
 			v.sec.Fail(key+"."+list.key, "%v", err)
 		}
 	}
+	for _, size := range []struct {
+		key   string
+		bytes units.Size
+	}{{"size", e.Size}, {"total", e.Total}} {
+		if v.sec.Has(key+"."+size.key) && size.bytes == 0 {
+			v.sec.Fail(key+"."+size.key, "a flow of no bytes never ends; write 1B or more")
+		}
+	}
 	if e.Stop > 0 && e.Stop <= e.Start {
 		v.sec.Fail(key+".stop", "%v is not after start, %v", e.Stop, e.Start)
 	}
