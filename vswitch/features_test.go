@@ -110,7 +110,7 @@ var needs = [][2]feature{{featEscape, featWorkers}, {featEscape, featPaths}, {fe
 
 // exclude reports whether two features cannot be in one switch, the first of them first.
 func exclude(a, b feature) bool {
-	return slices.Contains(needs, [2]feature{a, b}) || keys[a] != "" && keys[b] != "" && vswitch.Excluded("", func(key string) bool { return key == keys[a] || key == keys[b] }) != nil
+	return slices.Contains(needs, [2]feature{a, b}) || keys[a] != "" && keys[b] != "" && vswitch.Excluded(vswitch.OneSwitch, "", func(key string) bool { return key == keys[a] || key == keys[b] }) != nil
 }
 
 // excluded are the features that cannot stand beside each one and come after it.

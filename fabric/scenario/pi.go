@@ -4,6 +4,7 @@ import (
 	"gswitch/frame"
 	"gswitch/scheduler"
 	"gswitch/units"
+	"gswitch/vswitch"
 )
 
 // PI is ECN marking by a PI controller of the queue length.
@@ -30,7 +31,7 @@ func (v *validator) pi() {
 	if err := law.Validate(); err != nil {
 		v.sec.Fail("switch.ecn.pi", "%v", err)
 	}
-	if e.PI.Ref > 0 && e.KMax > 0 {
-		v.sec.Fail("switch.ecn.pi", "marks in place of kmin and kmax; leave those out")
+	if x := vswitch.Excluded(vswitch.OneQueue, "pi", func(k string) bool { return k == "pi" && e.PI.Ref > 0 || k == "ecn" && e.KMax > 0 }); x != nil {
+		v.sec.Fail("switch.ecn.pi", "%s", x.Beside())
 	}
 }
