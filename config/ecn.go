@@ -44,7 +44,4 @@ func (d decoder) validatePI(q *Queue, path string) {
 	if err := law.Validate(); err != nil && !d.Refused(path+".pi") {
 		d.Fail(path+".pi", "%v", err)
 	}
-	if q.ECN != nil {
-		d.Fail(path+".pi", "marks in place of ecn; leave one of them out")
-	}
 }

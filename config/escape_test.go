@@ -55,7 +55,7 @@ func TestEscapeRefusals(t *testing.T) {
 		"short":         {escaping("ports: [eth1], reclaim: 10ns", lossless3), "switches[0].escape.reclaim: 10ns is not between 1us and 1h"},
 		"long":          {escaping("ports: [eth1], reclaim: 2h", lossless3), "switches[0].escape.reclaim: 7200s is not between 1us and 1h"},
 		"unknown key":   {escaping("ports: [eth1], period_us: 4", lossless3), "switches[0].escape.period_us: unknown key"},
-		"workers":       {"workers: [{}, {}]\n" + escaping("ports: [eth1]", lossless3), "x.yaml:6:13: switches[0].escape: port eth1 belongs to worker 0, port eth2 to worker 1"},
+		"workers":       {"workers: [{}, {}]\n" + escaping("ports: [eth1]", lossless3), "x.yaml:6:13: switches[0].escape: cannot stand beside ports of several workers, of which each would have a part of the places; give all ports of the switch to one (ports[].workers)"},
 		"profile": {strings.Replace(escaping("ports: [eth1]", lossless3+"    qos: {q: {queues: [{queue: 6, weight: 3}]}}\n"), "{interface: eth2}", "{interface: eth2, qos: q}", 1),
 			"switches[0].escape.queue: 6 has a weight in the profile of port eth2"},
 		"lossradar": {strings.Replace(escaping("ports: [eth1]", lossless3+"    qos: {q: {lossradar: {queues: [0]}}}\n"), "{interface: eth2}", "{interface: eth2, qos: q}", 1),
@@ -109,8 +109,8 @@ func TestEscapeWantsPathsByFlow(t *testing.T) {
 	for _, tc := range []struct{ paths, route, want string }{
 		{"choose: hash", "", ""},
 		{"choose: scatter", ", choose: weighted", ""},
-		{"choose: adaptive", "", "x.yaml:9:21: switches[0].paths.choose: adaptive sends frames of a flow by several ports"},
-		{"choose: hash", ", choose: flowlet", "switches[0].routes[0].choose: flowlet sends frames"},
+		{"choose: adaptive", "", "x.yaml:9:21: switches[0].paths.choose: adaptive divides the frames of a flow: it cannot stand beside escape, which keeps places for a flow at one port; choose by flow (hash, weighted), or take escape out"},
+		{"choose: hash", ", choose: flowlet", "switches[0].routes[0].choose: flowlet divides the frames"},
 	} {
 		_, err := Parse("x.yaml", []byte(spread(tc.paths, bothUplinks+tc.route)+lossless3+"    escape: {ports: [up1, up2]}\n"))
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {

@@ -109,7 +109,10 @@ func (d decoder) validateWhole(s *Switch, workers int, path string) {
 			continue
 		}
 		key := path + "." + f.Name
-		d.excluded(s, key, f.Name, true)
+		has := func(k string) bool { return s.Features.Get(k) != nil || cfg.Has(k) }
+		if x := vswitch.Excluded(vswitch.OneSwitch, f.Name, has); x != nil {
+			d.Fail(key, "%s", x.Beside())
+		}
 		if p, is := sec.(vswitch.Paired); is {
 			for i, name := range p.Neighbors() {
 				d.havePort(s, fmt.Sprintf("%s.ports[%d]", key, i), name)
@@ -213,7 +216,7 @@ func (d decoder) validateFeatures(s *Switch, profile, path string) {
 	q = *section.Clone(&q)
 	section.Fill(&q)
 	rates, at := s.rates(profile)
-	signals := map[int]string{}
+	var on [8][]string // the features of each queue
 	for _, f := range vswitch.Features() {
 		queues, sec := q.feature(f)
 		key := path + "." + f.Name
@@ -227,11 +230,11 @@ func (d decoder) validateFeatures(s *Switch, profile, path string) {
 			}
 		}
 		for i, n := range queues.Queues {
-			if other := signals[n]; other != "" && f.Signals != 0 {
-				d.Fail(fmt.Sprintf("%s.queues[%d]", key, i), "queue %d is in %s.queues, too, and senders can follow only one of the two; take it out of one of them", n, other)
-			} else if f.Signals != 0 {
-				signals[n] = f.Name
+			has := func(k string) bool { return k == f.Name || slices.Contains(on[n&7], k) }
+			if x := vswitch.Excluded(vswitch.OneQueue, f.Name, has); x != nil {
+				d.Fail(fmt.Sprintf("%s.queues[%d]", key, i), "in queue %d it %s", n, x.Beside())
 			}
+			on[n&7] = append(on[n&7], f.Name)
 		}
 		for _, rate := range rates {
 			where := ""

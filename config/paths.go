@@ -54,8 +54,9 @@ func (d decoder) validatePaths(s *Switch, path string) {
 		}
 		kind, err := pipeline.ParseChooser(name)
 		if err == nil && !kind.ByFlow() {
-			if f := s.partsFlows(r); f != nil {
-				d.Fail(d.chosenAt(sub, path), "%s sends frames of a flow by several ports, and %s %s; choose by flow (hash, weighted), or take %[2]s out", kind, f.Name, f.OnePort)
+			has := func(key string) bool { return key == "choose" || s.leadsTo(r, key) }
+			if x := vswitch.Excluded(vswitch.OneSwitch, "choose", has); x != nil {
+				d.Fail(d.chosenAt(sub, path), "%s divides the frames of a flow: it %s", kind, x.Beside())
 			}
 		}
 		if err != nil || !kind.ByPort() || len(r.NextHops) < 2 {
@@ -65,27 +66,25 @@ func (d decoder) validatePaths(s *Switch, path string) {
 	}
 }
 
-// partsFlows returns the feature that needs flows to stay at one port, if frames of
-// a flow of the route could leave by several, one of which has the feature; else nil.
-func (s *Switch) partsFlows(r *Route) *vswitch.Feature {
+// leadsTo reports whether frames of a flow of a route could leave by several ports, one
+// of which has a feature.
+func (s *Switch) leadsTo(r *Route, feature string) bool {
+	sec, paired := s.Features.Get(feature).(vswitch.Paired)
+	if !paired {
+		return false
+	}
 	at := map[int]bool{}
 	for _, h := range r.NextHops {
 		at[slices.IndexFunc(s.Ports, func(p Port) bool {
 			return slices.ContainsFunc(p.Addresses, func(net netip.Prefix) bool { return net.Contains(h.Via) })
 		})] = true
 	}
-	for _, f := range vswitch.Features() {
-		sec, paired := s.Features.Get(f.Name).(vswitch.Paired)
-		if f.OnePort == "" || !paired || len(at) < 2 {
-			continue
-		}
-		for i := range at {
-			if i < 0 || slices.Contains(sec.Neighbors(), s.Ports[i].name()) {
-				return f
-			}
+	for i := range at {
+		if len(at) > 1 && (i < 0 || slices.Contains(sec.Neighbors(), s.Ports[i].name())) {
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 // chosenAt is the key by which a route has its chooser.

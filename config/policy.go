@@ -9,6 +9,7 @@ import (
 	"gswitch/hostnic"
 	"gswitch/policy"
 	"gswitch/scheduler"
+	"gswitch/vswitch"
 )
 
 // Policy is a text of OpenQueue, which says how an egress queue is buffered and
@@ -62,33 +63,57 @@ func Serve(c scheduler.QueueConfig, live, shadow *Policy) scheduler.QueueConfig 
 	return c
 }
 
-// CheckServe returns what is wrong with a policy and a shadow, and under which key.
-func CheckServe(live, shadow *Policy, order bool, lossless bool) (key, problem string) {
-	if live != nil {
-		p, err := live.compile()
-		switch {
-		case err != nil:
+// CheckServe returns what is wrong with what says how a queue is served, and under which
+// key. Its order and its admission are right.
+func CheckServe(q *Queue, lossless bool) (key, problem string) {
+	if q.Policy != nil {
+		if _, err := q.Policy.compile(); err != nil {
 			return "policy", err.Error()
-		case order:
-			return "policy", "says in which order frames leave, and so does order; take one of the two out"
-		case lossless && p.Drops():
-			return "policy", "drops packets, and a class of this queue is lossless: write congestion = none for its queues, and no slack, or serve another queue by it"
 		}
 	}
-	if shadow != nil {
-		p, err := shadow.compile()
+	if q.Shadow != nil {
+		p, err := q.Shadow.compile()
 		switch {
 		case err != nil:
 			return "shadow", err.Error()
 		case len(p.Parts()) > 1:
 			return "shadow", fmt.Sprintf("has %d ports: a shadow is of one queue; leave the others out", len(p.Parts()))
-		case lossless:
-			return "shadow", "is of a queue that may drop, and a class of this one is lossless"
 		case p.NeedsBytes():
 			return "shadow", "reads tos, ecn, id, tot_len, saddr or daddr, which stand in frames: a shadow keeps records; dscp, flow, proto and ports are in those"
 		}
 	}
+	has := func(k string) bool { return k == vswitch.Lossless && lossless || q.has(k) }
+	if x := vswitch.Excluded(vswitch.OneQueue, "", has); x != nil {
+		if key = x.A; key != vswitch.Dropping {
+			return key, x.Beside()
+		}
+		if key = "order"; q.Policy != nil {
+			key = "policy"
+		}
+		return key, "drops frames, and " + x.Beside()
+	}
 	return "", ""
+}
+
+// has reports whether a queue has something, by the keys of vswitch.Exclusion.
+func (q *Queue) has(key string) bool {
+	switch key {
+	case "order":
+		return q.Order != nil
+	case "policy":
+		return q.Policy != nil
+	case "shadow":
+		return q.Shadow != nil
+	case "admission":
+		return q.Admission != nil
+	case vswitch.Dropping:
+		return scheduler.Drops(Serve(QueuePolicy(q.Order, "", nil, false), q.Policy, nil).Order)
+	case "ecn":
+		return q.ECN != nil
+	case "pi":
+		return q.PI != nil
+	}
+	return false
 }
 
 // serving calls visit with the queues that a policy serves, in the order of the ports

@@ -36,8 +36,8 @@ func TestQCNAndPIRefusals(t *testing.T) {
 		"set point": {profiled("queues: [], qcn: {queues: [1], set_point: 5GiB}", ""), "qcn.set_point: 5GiB is not between"},
 		"lossless":  {profiled("queues: [], qcn: {queues: [1]}", "    pfc: {classes: [3, 7]}\n"), "switches[0].qos.q.qcn: notices at port eth1 travel in class 7, which is lossless"},
 		"gains":     {profiled("queues: [{queue: 3, pi: {ref: 1KB, a: 1e-7, b: 1e-7, period: 1us}}]", ""), "switches[0].qos.q.queues[0].pi: ECN: gains"},
-		"rocc too":  {strings.Replace(profiled("rocc: {queues: [2, 3]}, qcn: {queues: [3]}", ""), "eth1,", "eth1, rate: 1Gbps,", 1), "x.yaml:6:34: switches[0].qos.q.rocc.queues[1]: queue 3 is in qcn.queues, too"},
-		"both":      {profiled("queues: [{queue: 3, ecn: {kmin: 1KB, kmax: 2KB}, pi: {ref: 1KB, a: 1e-7, period: 1us}}]", ""), "marks in place of ecn"},
+		"rocc too":  {strings.Replace(profiled("rocc: {queues: [2, 3]}, qcn: {queues: [3]}", ""), "eth1,", "eth1, rate: 1Gbps,", 1), "x.yaml:6:34: switches[0].qos.q.rocc.queues[1]: in queue 3 it cannot stand beside qcn, and senders can follow only one of the two"},
+		"both":      {profiled("queues: [{queue: 3, ecn: {kmin: 1KB, kmax: 2KB}, pi: {ref: 1KB, a: 1e-7, period: 1us}}]", ""), "queues[0].pi: cannot stand beside ecn, in place of which it marks"},
 	} {
 		_, err := Parse("x.yaml", []byte(tc.doc))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {

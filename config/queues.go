@@ -163,8 +163,11 @@ func CheckQueuePolicy(o *Order, rank string, a *Admission, inversions bool) (key
 		if key, problem := a.Check(); problem != "" {
 			return "admission." + key, problem
 		}
-		if o != nil && o.Kind == "fq" && o.Target > 0 && a.Kind == "codel" {
-			return "admission", "CoDel would judge frames twice: take it, or target of the order, out"
+		judged := func(k string) bool {
+			return k == "admission" && a.Kind == "codel" || k == "target" && o != nil && o.Kind == "fq" && o.Target > 0
+		}
+		if x := vswitch.Excluded(vswitch.OneQueue, "admission", judged); x != nil {
+			return "admission", x.Beside()
 		}
 	}
 	if rank != "" && !byRank(o, a) && !inversions {
@@ -177,7 +180,7 @@ func CheckQueuePolicy(o *Order, rank string, a *Admission, inversions bool) (key
 func (d decoder) validateQueuePolicy(s *Switch, profile string, q *Queue, workers int, path string) {
 	key, problem := CheckQueuePolicy(q.Order, q.Rank, q.Admission, q.Inversions)
 	if problem == "" {
-		key, problem = CheckServe(q.Policy, q.Shadow, q.Order != nil, s.lossless(q.Queue))
+		key, problem = CheckServe(q, s.lossless(q.Queue))
 	}
 	switch {
 	case problem != "":
@@ -186,20 +189,15 @@ func (d decoder) validateQueuePolicy(s *Switch, profile string, q *Queue, worker
 	case q.Order == nil && q.Admission == nil && q.Policy == nil && q.Shadow == nil:
 		return
 	case d.excluded(s, path+".order", "order", q.Order != nil),
+		d.excluded(s, path+".order", vswitch.Dropping, q.Order != nil && scheduler.Drops(q.Order.Config())),
 		d.excluded(s, path+".admission", "admission", q.Admission != nil),
-		d.excluded(s, path+".policy", "policy", q.Policy != nil || q.Shadow != nil):
+		d.excluded(s, path+".policy", "policy", q.Policy != nil),
+		d.excluded(s, path+".shadow", "shadow", q.Shadow != nil):
 		return
 	}
 	if q.Policy.on() && d.OK() {
 		if problem := s.checkPorts(q, workers); problem != "" {
 			d.Fail(path+".policy", "%s", problem)
-			return
-		}
-	}
-	maps := s.Classes.Queue
-	for _, c := range s.PFC.Classes {
-		if at := c; q.Admission != nil && (maps == nil && at == q.Queue || len(maps) == 8 && maps[at] == q.Queue) {
-			d.Fail(path+".admission", "drops frames, and class %d of this queue is lossless", c)
 			return
 		}
 	}
@@ -254,7 +252,7 @@ func (d decoder) validatePushOut(s *Switch, profile, path string) {
 // excluded refuses what stands at a path under a key of vswitch.Exclusion, if it is
 // on, where the switch has something that cannot stand beside it.
 func (d decoder) excluded(s *Switch, path, key string, on bool) bool {
-	x := vswitch.Excluded(key, func(k string) bool {
+	x := vswitch.Excluded(vswitch.OneSwitch, key, func(k string) bool {
 		switch k {
 		case key:
 			return on

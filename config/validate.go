@@ -10,6 +10,7 @@ import (
 
 	"gswitch/pfc"
 	"gswitch/units"
+	"gswitch/vswitch"
 )
 
 // validate checks what single values cannot show: names that must be unique
@@ -185,8 +186,11 @@ func (d decoder) validatePFC(s *Switch, path string) {
 			d.Fail(fmt.Sprintf("%s.pfc.classes[%d]", path, i), "class %d is named twice", c)
 		}
 	}
-	if s.PFC.Pause && len(s.PFC.Classes) > 0 {
-		d.Fail(path+".pfc.pause", "contradicts classes: 802.3x pause stops the whole link, PFC stops classes")
+	has := func(key string) bool {
+		return key == "pause" && s.PFC.Pause || key == "classes" && len(s.PFC.Classes) > 0
+	}
+	if x := vswitch.Excluded(vswitch.OneSwitch, "pause", has); x != nil {
+		d.Fail(path+".pfc.pause", "%s", x.Beside())
 	}
 	for i := range s.Ports {
 		p := &s.Ports[i]

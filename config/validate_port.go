@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gswitch/units"
+	"gswitch/vswitch"
 )
 
 // minRate is the slowest link: a full-size frame takes 12 ms.
@@ -58,11 +59,13 @@ func (d decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 		d.validateVLAN(p, path)
 	}
 	d.validateFaults(p, path)
-	if len(p.Addresses) > 0 && p.VLAN != nil {
-		d.Fail(path+".vlan", "contradicts address: a routed port is in no VLAN; give the address to the VLAN, or drop one of the two")
+	has := func(key string) bool {
+		return key == "address" && len(p.Addresses) > 0 || key == "vlan" && p.VLAN != nil || key == "isolated" && p.Isolated
 	}
-	if len(p.Addresses) > 0 && p.Isolated {
-		d.Fail(path+".isolated", "contradicts address: a routed port does not bridge")
+	for _, key := range []string{"vlan", "isolated"} {
+		if x := vswitch.Excluded(vswitch.OnePort, key, has); x != nil {
+			d.Fail(path+"."+key, "%s", x.Beside())
+		}
 	}
 	if f := p.Filter; f != nil && len(f.EtherTypes)+len(f.MACs)+len(f.Protocols)+len(f.Ports) == 0 {
 		d.Fail(path+".filter", "selects nothing; leave it out to take every frame")

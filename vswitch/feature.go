@@ -46,9 +46,6 @@ type Feature struct {
 	Whole func() WholeSection
 	// Virtual makes that section for scenarios, if it differs.
 	Virtual func() WholeSection
-	// OnePort says, as a clause, that the feature needs all frames of a flow to leave
-	// through one port; "": it does not. A Whole that sets it is Paired.
-	OnePort string
 
 	// Section makes a section of documents with nothing set. Its key is Name, in a queue
 	// profile and in the switches of a scenario, which say which queues it applies to.

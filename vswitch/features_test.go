@@ -32,6 +32,7 @@ import (
 	"gswitch/rocc"
 	roccpoint "gswitch/rocc/point"
 	"gswitch/scheduler"
+	"gswitch/scheduler/orders"
 	_ "gswitch/systems" // the table of exclusions
 	flowpoint "gswitch/telemetry/flowradar/point"
 	"gswitch/telemetry/lossradar"
@@ -70,13 +71,35 @@ const (
 	featLLDP
 	featWatch // copies at random to port d
 	featLoops
+	featRanked // lossy class 0 leaves by size
+	featPacks  // lossy class 1, which drops what comes with a low rank
+	featFair   // flows of lossy class 2 take turns, and CoDel drops as they leave
+	featTimed  // flows of lossy class 5 are held back to a pace
+	featTurns  // ingress ports take turns in lossless class 4
+	featRED    // admissions of lossy classes: 0
+	featAIFO   // 2
+	featCoDel  // 5, as frames leave
+	featShadow // of lossy class 1
+	featPI
+	featErrDisable
+	featStorm  // floods are limited where they come in
+	featFloods // and where they go out
+	featLimits // of lossy classes at each port
+	featLedger // a feature sees each frame join, leave its queue and leave the switch
 	numFeatures
 )
 
-var featureNames = [numFeatures]string{"rocc", "qcn", "escape", "gentle", "crossbar", "telemetry", "lists", "paths", "ecn", "watchdog", "rates", "vlan", "routing", "workers", "few-chunks", "dynamic", "push-out",
-	"hull", "slack", "lossradar", "flowradar", "policy", "clock", "lldp", "watch", "loops"}
+// Lossy classes whose queues may change the order of a flow.
+const (
+	rankedClass = 0
+	packsClass  = 1
+)
 
-type features uint32
+var featureNames = [numFeatures]string{"rocc", "qcn", "escape", "gentle", "crossbar", "telemetry", "lists", "paths", "ecn", "watchdog", "rates", "vlan", "routing", "workers", "few-chunks", "dynamic", "push-out",
+	"hull", "slack", "lossradar", "flowradar", "policy", "clock", "lldp", "watch", "loops",
+	"ranked", "packs", "fair", "timed", "turns", "red", "aifo", "codel", "shadow", "pi", "err-disable", "storm", "floods", "limits", "ledger"}
+
+type features uint64
 
 func (f features) has(x feature) bool          { return f>>x&1 != 0 }
 func (f features) with(x feature) features     { return f | 1<<x }
@@ -99,18 +122,23 @@ func (f features) String() string {
 }
 
 // keys are those of the table of exclusions (systems/exclusions.go).
-var keys = [numFeatures]string{featRoCC: "rocc", featQCN: "qcn", featEscape: "escape", featGentle: "gfc", featCrossbar: "crossbar", featTelemetry: "int", featPushOut: "push_out", featHULL: "hull",
-	featSlack: "lstf", featLossRadar: "lossradar", featFlowRadar: "flowradar", featPolicy: "policy", featClock: "clock", featLLDP: "lldp", featWatch: "watch", featLoops: "loops"}
+var keys = [numFeatures][]string{featRoCC: {"rocc"}, featQCN: {"qcn"}, featEscape: {"escape"}, featGentle: {"gfc"}, featCrossbar: {"crossbar"}, featTelemetry: {"int"}, featPushOut: {"push_out"}, featHULL: {"hull"},
+	featSlack: {"lstf"}, featLossRadar: {"lossradar"}, featFlowRadar: {"flowradar"}, featPolicy: {"policy", "order", vswitch.Dropping}, featClock: {"clock"}, featLLDP: {"lldp"}, featWatch: {"watch"}, featLoops: {"loops"},
+	featPaths: {"choose"}, featWatchdog: {"watchdog"}, featWorkers: {vswitch.SeveralWorkers}, featErrDisable: {"err_disable"},
+	featRanked: {"order"}, featPacks: {"order", vswitch.Dropping}, featFair: {"order"}, featTimed: {"order"}, featTurns: {"order"},
+	featRED: {"admission"}, featAIFO: {"admission"}, featCoDel: {"admission"}, featShadow: {"admission"}}
 
-// needs are the pairs that are not of two keys there: three features want one worker,
-// stages a fixed threshold and nothing that waits for pauses. A document refuses
-// Escape beside routes that choose for each frame, since a token is of the port by which
-// it came, and frames that come by another one find no place.
-var needs = [][2]feature{{featEscape, featWorkers}, {featEscape, featPaths}, {featGentle, featWatchdog}, {featGentle, featWorkers}, {featGentle, featDynamic}, {featWorkers, featClock}}
+// builtIn are the keys of what is no registered feature.
+var builtIn = []string{"push_out", "policy", "order", "admission", "choose", "watchdog", "err_disable", vswitch.Dropping, vswitch.SeveralWorkers}
+
+// needs are the pairs that are not of two keys of a switch there: stages begin at a fixed
+// threshold, and a queue has one order and one law of marks.
+var needs = [][2]feature{{featGentle, featDynamic}, {featPolicy, featPacks}, {featECN, featPI}}
 
 // exclude reports whether two features cannot be in one switch, the first of them first.
 func exclude(a, b feature) bool {
-	return slices.Contains(needs, [2]feature{a, b}) || keys[a] != "" && keys[b] != "" && vswitch.Excluded("", func(key string) bool { return key == keys[a] || key == keys[b] }) != nil
+	has := func(key string) bool { return slices.Contains(keys[a], key) || slices.Contains(keys[b], key) }
+	return slices.Contains(needs, [2]feature{a, b}) || vswitch.Excluded(vswitch.OneSwitch, "", has) != nil
 }
 
 // excluded are the features that cannot stand beside each one and come after it.
@@ -138,9 +166,11 @@ func (f features) possible() features {
 // The names of features in the table are those under which they are registered.
 func TestKeysOfExclusions(t *testing.T) {
 	n := 0
-	for x, key := range keys {
-		if key != "" && key != "push_out" && key != "policy" && vswitch.Find(key) == nil {
-			t.Errorf("%s: no feature is named %s", featureNames[x], key)
+	for x := range keys {
+		for _, key := range keys[x] {
+			if !slices.Contains(builtIn, key) && vswitch.Find(key) == nil {
+				t.Errorf("%s: no feature is named %s", featureNames[x], key)
+			}
 		}
 		for y := range keys {
 			if x < y && exclude(feature(x), feature(y)) {
@@ -156,7 +186,9 @@ func TestKeysOfExclusions(t *testing.T) {
 // changeable is what may come and go while the switch forwards without making
 // less of what lossless classes have.
 const changeable features = 1<<featRoCC | 1<<featQCN | 1<<featTelemetry | 1<<featLists | 1<<featECN | 1<<featWatchdog | 1<<featRates | 1<<featPushOut |
-	1<<featHULL | 1<<featFlowRadar | 1<<featClock | 1<<featLLDP | 1<<featWatch | 1<<featLoops
+	1<<featHULL | 1<<featFlowRadar | 1<<featClock | 1<<featLLDP | 1<<featWatch | 1<<featLoops |
+	1<<featPolicy | 1<<featRanked | 1<<featPacks | 1<<featFair | 1<<featTimed | 1<<featTurns | 1<<featRED | 1<<featAIFO | 1<<featCoDel | 1<<featPI |
+	1<<featErrDisable | 1<<featStorm | 1<<featFloods | 1<<featLimits
 
 // The switch has four ports of 10 Gb/s, with a neighbour at each that is a
 // microsecond away. Classes 3 and 4 are lossless. Of the addresses of host p,
@@ -168,6 +200,7 @@ const (
 	tick       = 200 * frame.Nanosecond // how late a neighbour may be
 	lossless   = 1<<3 | 1<<4
 	places     = 8
+	stormRate  = 1_000_000
 )
 
 // change returns another set, into which the switch may be changed.
@@ -208,8 +241,20 @@ func (f features) config() *vswitch.Config {
 	if f.has(featWatchdog) {
 		cfg.PFC.Watchdog = pfc.Watchdog{Detect: 60 * frame.Microsecond}
 	}
+	if f.has(featErrDisable) {
+		cfg.PFC.ErrDisable = 100 * frame.Microsecond
+	}
 	if f.has(featFewChunks) {
 		cfg.MaxFrames = 1500
+	}
+	if f.has(featFloods) {
+		cfg.Buffer.FloodShare = 1.0 / 8
+	}
+	if f.has(featLedger) {
+		cfg.Options = cfg.Options.With(ledgered, true)
+	}
+	if f.has(featLimits) {
+		cfg.Buffer.QueueLimit, cfg.Buffer.IngressLimit = 9_000, 12_000
 	}
 	if f.has(featDynamic) {
 		cfg.Buffer.XOFF, cfg.Buffer.XONOffset, cfg.Buffer.LosslessAlpha = 0, 0, 1.0/32
@@ -309,7 +354,7 @@ func (f features) port(i int, p *vswitch.PortConfig) {
 		p.Options = p.Options.With(intpoint.Name, edge)
 	}
 	if f.has(featHULL) {
-		p.Options = p.Options.With(hulllink.Name, hulllink.Config{Queues: 0x7f, Params: hull.Params{Drain: 0.9, Threshold: 3000}})
+		p.Options = p.Options.With(hulllink.Name, hulllink.Config{Queues: 0x7f, Params: hull.Params{Drain: 0.5, Threshold: 3000}})
 	}
 	if f.has(featSlack) {
 		p.Edge = i == 0 || i == 1 && !escapes
@@ -319,12 +364,21 @@ func (f features) port(i int, p *vswitch.PortConfig) {
 		p.Options = p.Options.With(losspoint.Name, losspoint.Config{Queues: 0x7f, Config: lossradar.Config{Shape: lossradar.Shape{Cells: 64, Hashes: 3}, Timing: lossradar.Timing{Period: 100 * frame.Microsecond, Timeout: 20 * frame.Microsecond}}})
 	}
 	q := &p.Scheduler.Queues
+	if f.has(featStorm) {
+		p.Storm = vswitch.StormControl{Broadcast: stormRate, Multicast: stormRate, UnknownUnicast: stormRate}
+	}
+	f.orders(q)
 	if f.has(featPolicy) {
 		q[1].Order = policy.Order{Text: "q = Queue(8KB); q.admPrio = value; q.procPrio = value;"}
 	}
 	if f.has(featECN) {
 		for k := range q {
 			q[k].ECN = scheduler.ECN{KMin: 2000, KMax: 8000, PMax: 0.5}
+		}
+	}
+	if f.has(featPI) {
+		for k := range q {
+			q[k].ECN.PI = scheduler.PI{Ref: 3000, A: 2e-5, B: 1e-5, Period: 5 * frame.Microsecond}
 		}
 	}
 	if f.has(featRates) {
@@ -339,6 +393,37 @@ func (f features) port(i int, p *vswitch.PortConfig) {
 	}
 	if f.has(featLists) {
 		p.ACL = "in"
+	}
+}
+
+// orders says how queues are served and who is admitted to them.
+func (f features) orders(q *[scheduler.NumQueues]scheduler.QueueConfig) {
+	if f.has(featRanked) {
+		q[rankedClass].Order, q[rankedClass].Rank = orders.Ranked{}, scheduler.RankSize
+	}
+	if f.has(featPacks) {
+		q[packsClass].Order, q[packsClass].Rank = orders.PACKS{Queues: 4, Depth: 4, Window: 20, Sample: 1, K: 100}, scheduler.RankSize
+	}
+	if f.has(featFair) {
+		q[2].Order = orders.FQ{Flows: 16, CoDel: orders.CoDel{Target: 5 * frame.Microsecond, Interval: 20 * frame.Microsecond}}
+	}
+	if f.has(featTimed) {
+		q[5].Order = orders.Calendar{Rate: worldRate / 4, Flows: 16}
+	}
+	if f.has(featTurns) {
+		q[4].Order = orders.VOQ{}
+	}
+	if f.has(featRED) {
+		q[0].Admission = orders.RED{Min: 2_000, Max: 8_000, PMax: 0.2, Weight: 4}
+	}
+	if f.has(featAIFO) {
+		q[2].Admission, q[2].Rank = orders.AIFO{Size: 12, Window: 20, Sample: 1, K: 100}, scheduler.RankSize
+	}
+	if f.has(featCoDel) {
+		q[5].Admission = orders.CoDel{Target: 5 * frame.Microsecond, Interval: 20 * frame.Microsecond}
+	}
+	if f.has(featShadow) {
+		q[1].Admission = policy.Shadow{Text: "q = Queue(8KB); q.admPrio = srpt; q.procPrio = srpt;"}
 	}
 }
 

@@ -1,6 +1,7 @@
 package vswitch_test
 
 import (
+	"bytes"
 	"flag"
 	"strconv"
 	"testing"
@@ -27,9 +28,9 @@ func (w *world) pick(n int) int { return int(w.rnd.Uint32n(uint32(n))) }
 // act is what happens next.
 func (w *world) act() {
 	port := w.pick(worldPorts)
-	switch k := w.pick(20); {
+	switch k := w.pick(22); {
 	case k < 12: // frames, mostly towards one port
-		f := flow{from: port, to: 1, n: uint8(w.pick(6)), class: uint8([]int{3, 3, 4, 0, 1}[w.pick(5)]), dport: []uint16{roceUDP, roceUDP, 53, 54, 55, 4000}[w.pick(6)]}
+		f := flow{from: port, to: 1, n: uint8(w.pick(6)), class: uint8([]int{3, 3, 3, 4, 4, 0, 0, 1, 2, 5}[w.pick(10)]), dport: []uint16{roceUDP, roceUDP, 53, 54, 55, 4000}[w.pick(6)]}
 		if w.pick(3) == 0 {
 			f.to = w.pick(worldPorts)
 		}
@@ -52,9 +53,24 @@ func (w *world) act() {
 			}
 		}
 	case k < 19:
+		w.flood(port, 1+w.pick(40), 60+w.pick(1400))
+	case k < 20:
 		w.flap(port, frame.Time(1+w.pick(20))*frame.Microsecond)
 	default:
 		w.change(w.features.change(features(w.rnd.Uint64())))
+	}
+}
+
+// flood has the neighbour at a port send frames to nobody that the switch knows, or to all.
+func (w *world) flood(port, count, size int) {
+	f := flow{from: port, to: 1, class: uint8([]int{0, 1, 3}[w.pick(3)]), dport: 4000}
+	b := w.frameOf(f.from, (f.from+1)%worldPorts, f, 0, size)
+	dst := [][]byte{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0, 0x5e, 1, 2, 3}, {2, 0, 0, 0, 0x77, 0x77}}[w.pick(3)]
+	b = append(dst, b[6:]...)
+	clear(b[bytes.Index(b, magic):][:len(magic)]) // copies are not followed
+	n := w.ns[port]
+	for range min(count, 300-len(n.waiting[f.class])) {
+		n.waiting[f.class] = append(n.waiting[f.class], parcel{f: f, data: b})
 	}
 }
 
@@ -95,7 +111,7 @@ func TestPairsOfFeatures(t *testing.T) {
 					seeds = 1
 				}
 				for seed := range seeds {
-					for x, k := range holds(t, f, seed, 60).did() {
+					for x, k := range holds(t, f, seed<<16|uint64(a)<<8|uint64(b), 80).did() { // no two with the same events
 						did[x] += k
 					}
 				}
@@ -108,6 +124,25 @@ func TestPairsOfFeatures(t *testing.T) {
 		}
 	}
 	t.Log(did)
+}
+
+// A shadow sees what comes to its queue and touches nothing: each frame leaves, or is
+// dropped, as it would without.
+func TestShadowTouchesNothing(t *testing.T) {
+	none := features(0)
+	for a := range numFeatures {
+		f := none.with(a)
+		if a == featShadow || f.with(featShadow) != f.with(featShadow).possible() {
+			continue
+		}
+		with, without := holds(t, f.with(featShadow), 3, 40), holds(t, f, 3, 40)
+		if with.trace != without.trace || with.out != without.out || with.dropped != without.dropped {
+			t.Errorf("%v: with a shadow %d frames left and %d were dropped, without %d and %d, or not as they did", f, with.out, with.dropped, without.out, without.dropped)
+		}
+		if with.out == 0 {
+			t.Errorf("%v: nothing left", f)
+		}
+	}
 }
 
 // A queue is slowed to a part of the link, and three neighbours send for it. What they

@@ -56,7 +56,7 @@ func notices(t *testing.T, frames [][]byte) map[uint32]int {
 // frames leave by the port, or are thrown away with its link, and also where
 // they overtake each other in the queue, so that only their leaving shows it.
 func TestFlowsEndWithTheirFrames(t *testing.T) {
-	for _, how := range []string{"sent", "flushed", "drained by the watchdog"} {
+	for _, how := range []string{"sent", "flushed", "drained by the watchdog", "pushed out"} {
 		for _, overtake := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, overtaking %v", how, overtake), func(t *testing.T) {
 				cfg := pointed()
@@ -65,6 +65,12 @@ func TestFlowsEndWithTheirFrames(t *testing.T) {
 				}
 				if how == "drained by the watchdog" {
 					cfg.PFC.Watchdog.Detect = 100 * frame.Microsecond
+				}
+				if how == "pushed out" { // which no frame of a lossless class is
+					cfg.PFC.Classes, cfg.Ports[1].Scheduler.PushOut.Queue = 1<<5, 1<<20
+					if overtake {
+						cfg.Ports[1].Scheduler.Queues[3].Order = orders.LIFO{}
+					}
 				}
 				d := newDevice(t, cfg, 1, 1024)
 				defer d.close(3)
@@ -87,6 +93,22 @@ func TestFlowsEndWithTheirFrames(t *testing.T) {
 				case "flushed":
 					d.link(1, false)
 					d.link(1, true)
+				case "pushed out":
+					next := *cfg
+					next.Ports = append([]vswitch.PortConfig(nil), cfg.Ports...)
+					next.Ports[1].Scheduler.PushOut.Queue = 3000
+					d.apply(&next)
+					d.receive(0, roce(1, 2, 9, 1500))
+					if dropped := d.counts(0).Drops[frame.PushedOut]; dropped != 23 {
+						t.Fatalf("%d frames were pushed out, want 23", dropped)
+					}
+					d.sends(0, 35*frame.Microsecond)
+					if v := roccpoint.Views(d.node(1), nil)[0]; v.Flows == 0 || v.Flows > 2 {
+						t.Errorf("%d flows are known of two frames", v.Flows)
+					}
+					if sent := len(d.sends(1, 60*frame.Microsecond)); sent != 2 {
+						t.Fatalf("%d of 2 frames left", sent)
+					}
 				default:
 					if sent := len(d.sends(1, 400*frame.Microsecond)); sent != 0 || d.counts(0).Drops[frame.PFCWatchdog] != 24 {
 						t.Fatalf("%d frames left, dropped %v", sent, d.counts(0).Drops[frame.PFCWatchdog])

@@ -30,7 +30,6 @@ func (cfg *Config) pushOut(p *PortConfig) scheduler.PushOut {
 
 // validateQueues rejects impossible settings of the ports' egress queues.
 func (cfg *Config) validateQueues() error {
-	lossless := cfg.losslessQueues()
 	var valid *scheduler.PortConfig // of the last port: most ports have the same, and proving a policy takes long
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
@@ -42,15 +41,6 @@ func (cfg *Config) validateQueues() error {
 				return fmt.Errorf("port %s: %w", p.Name, err)
 			}
 			valid = &p.Scheduler
-		}
-		for q := range p.Scheduler.Queues {
-			switch c := &p.Scheduler.Queues[q]; {
-			case lossless>>q&1 != 0 && scheduler.Drops(c.Order):
-				return fmt.Errorf("port %s: queue %d: its order %s drops frames, and a class of the queue is lossless", p.Name, q, c.Order)
-			case c.Admission == nil:
-			case lossless>>q&1 != 0:
-				return fmt.Errorf("port %s: queue %d: an admission drops frames, and a class of the queue is lossless", p.Name, q)
-			}
 		}
 	}
 	return nil

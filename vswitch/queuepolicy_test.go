@@ -120,7 +120,7 @@ func TestOrderOfAQueue(t *testing.T) {
 // What cannot be meant is refused, with the port and queue.
 func TestQueuePolicyRefused(t *testing.T) {
 	for want, f := range map[string]func(*Config){
-		"queue 3: an admission drops frames": func(c *Config) { c.Ports[1].Scheduler.Queues[3].Admission = refuseAll{} },
+		"port b: queue 3: admission cannot stand beside a lossless class": func(c *Config) { c.Ports[1].Scheduler.Queues[3].Admission = refuseAll{} },
 		"port b: queue 2: an order beside": func(c *Config) {
 			q := &c.Ports[1].Scheduler.Queues[2]
 			q.Order, q.Discipline = orders.VOQ{}, scheduler.NewFlowFIFO(1)

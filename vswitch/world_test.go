@@ -31,6 +31,9 @@ type world struct {
 	next  uint32
 	seq   uint64
 	last  map[flow]map[uint16]uint64 // by port, the last frame of a flow that left there
+	loose uint8                      // classes that had an order which may divide a flow
+	swaps uint64                     // frames that left before earlier ones of their flow
+	trace uint64                     // hash of what left, when, and by which port
 	taps  [][]frame.Ref
 
 	in, out, dropped  int             // frames
@@ -57,6 +60,7 @@ func newWorld(tb rapid.TB, f features, seed uint64) *world {
 		workers = 2
 	}
 	w := &world{features: f, tb: tb, rnd: frame.NewRand(seed), known: map[uint32]*entry{}, last: map[flow]map[uint16]uint64{}}
+	w.loosen()
 	w.device = newDevice(tb, f.config(), workers, 8192)
 	for i := range w.ns {
 		w.ns[i] = &neighbour{w: w, port: i}
@@ -68,6 +72,16 @@ func newWorld(tb rapid.TB, f features, seed uint64) *world {
 	return w
 }
 
+// loosen notes the classes in which a flow may leave in another order.
+func (w *world) loosen() {
+	if w.has(featRanked) {
+		w.loose |= 1 << rankedClass
+	}
+	if w.has(featPacks) {
+		w.loose |= 1 << packsClass
+	}
+}
+
 func (w *world) fail(format string, args ...any) {
 	w.tb.Fatalf("%v at %v: %s", w.features, (w.now - frame.Second).Duration(), fmt.Sprintf(format, args...))
 }
@@ -75,12 +89,12 @@ func (w *world) fail(format string, args ...any) {
 // offer gives a neighbour frames to send.
 func (w *world) offer(f flow, count, bytes int) {
 	n := w.ns[f.from]
-	for range count {
+	for i := range count {
 		if len(n.waiting[f.class]) > 300 {
 			return
 		}
 		w.next++
-		n.waiting[f.class] = append(n.waiting[f.class], parcel{id: w.next, f: f, data: w.frameOf(f.from, f.to, f, w.next, bytes)})
+		n.waiting[f.class] = append(n.waiting[f.class], parcel{id: w.next, f: f, data: w.frameOf(f.from, f.to, f, w.next, bytes-bytes/8*(i%4))})
 		w.known[w.next] = &entry{f: f}
 	}
 }
@@ -148,6 +162,9 @@ func (w *world) departs(port int, m *frame.Meta, b []byte) {
 	if !ok || m.Flags&(frame.IsClone|frame.HasICMP) != 0 || isICMP(b) {
 		return
 	}
+	for _, v := range []uint64{uint64(id), uint64(port), uint64(m.Depart)} {
+		w.trace = (w.trace ^ v) * 0x100000001b3
+	}
 	e := w.known[id]
 	if e == nil || e.seq == 0 {
 		w.fail("frame %d left by port %d and never came", id, port)
@@ -170,7 +187,10 @@ func (w *world) departs(port int, m *frame.Meta, b []byte) {
 		by = map[uint16]uint64{}
 		w.last[e.f] = by
 	}
-	if e.seq <= by[uint16(port)] {
+	switch before := e.seq <= by[uint16(port)]; {
+	case before && w.loose>>e.f.class&1 != 0:
+		w.swaps++
+	case before:
 		w.fail("frame %d of %+v, which came %d frames earlier, left later than another of its flow", id, e.f, by[uint16(port)]-e.seq)
 	}
 	by[uint16(port)] = e.seq
@@ -186,7 +206,8 @@ func isICMP(b []byte) bool {
 }
 
 // congested are the reasons for which no frame of a lossless class may go.
-var congested = []frame.Reason{frame.BufferFull, frame.QueueTail, frame.IngressLimit, frame.HeadroomFull, frame.IngressQueue, frame.ArenaExhausted, frame.WorkerRing, frame.TxOversize, frame.MTUExceeded, frame.NoRoute, frame.PushedOut}
+var congested = []frame.Reason{frame.BufferFull, frame.QueueTail, frame.IngressLimit, frame.HeadroomFull, frame.IngressQueue, frame.ArenaExhausted, frame.WorkerRing, frame.TxOversize, frame.MTUExceeded, frame.NoRoute, frame.PushedOut,
+	frame.QueueRefused, frame.QueueShed, frame.StormControl, frame.FloodShare}
 
 // drops books what the switch dropped.
 func (w *world) drops() {
@@ -262,8 +283,14 @@ func (w *world) balance() {
 	case lost != uint64(w.dropped):
 		w.fail("%d frames were dropped; the switch counts %d", w.dropped, lost)
 	}
+	w.ledgers(false)
 	if k := w.inside(); rx+made != tx+lost+uint64(k) {
 		w.fail("%d frames came and %d were made, but %d left, %d were dropped and %d wait", rx, made, tx, lost, k)
+	}
+	for p := range worldPorts {
+		if by := w.sw.DisabledBy(uint16(p)); by != "" {
+			w.fail("port %d is disabled by %s, and its neighbour does what it is asked for", p, by)
+		}
 	}
 	for _, n := range w.sw.Nodes {
 		for _, v := range escapepoint.Views(n, nil) {
@@ -301,6 +328,7 @@ func (w *world) drain() {
 // atRest holds a switch in which nothing waits to what it must be.
 func (w *world) atRest() {
 	w.balance()
+	w.ledgers(true)
 	for id, e := range w.known {
 		if e.waits() {
 			w.fail("frame %d of %+v neither left nor was dropped", id, e.f)
@@ -386,17 +414,27 @@ func (w *world) did() (k [numFeatures]uint64) {
 	k[featEscape] = min(hits, arrived)
 	k[featGentle], k[featDynamic], k[featFewChunks] = uint64(w.pauses), uint64(w.pauses), uint64(w.pauses)
 	k[featPaths] = uint64(min(w.groups[0], w.groups[1]))
+	k[featPI], k[featErrDisable], k[featRanked] = uint64(w.marks), uint64(w.pauses), w.swaps
 	k[featECN], k[featClock] = uint64(w.marks), uint64(w.clocks)
 	for p := range worldPorts {
 		c := w.counts(uint16(p))
 		k[featWatchdog] += c.Drops[frame.PFCWatchdog]
+		for _, f := range []feature{featPacks, featRED, featAIFO} {
+			k[f] += c.Drops[frame.QueueRefused]
+		}
+		for _, f := range []feature{featFair, featCoDel} {
+			k[f] += c.Drops[frame.QueueShed]
+		}
+		k[featStorm] += c.Drops[frame.StormControl]
+		k[featFloods] += c.Drops[frame.FloodShare]
+		k[featLimits] += c.Drops[frame.QueueTail] + c.Drops[frame.IngressLimit]
 		if pushed := c.Drops[frame.PushedOut]; w.has(featPolicy) {
 			k[featPolicy] += pushed
 		} else {
 			k[featPushOut] += pushed
 		}
 	}
-	for _, f := range []feature{featRates, featVLAN, featRouting, featWorkers} {
+	for _, f := range []feature{featRates, featVLAN, featRouting, featWorkers, featTimed, featTurns, featShadow, featLedger} {
 		k[f] = uint64(w.out)
 	}
 	return k
@@ -413,6 +451,7 @@ func (w *world) end() {
 // change applies the configuration of other features.
 func (w *world) change(f features) {
 	w.features = f
+	w.loosen()
 	if err := w.sw.Apply(f.config()); err != nil {
 		w.fail("%v", err)
 	}

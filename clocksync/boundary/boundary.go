@@ -28,9 +28,6 @@ func check(cfg *vswitch.Config) error {
 	if !ok {
 		return fmt.Errorf("%s: options of a port; a switch has one clock", Name)
 	}
-	if err := cfg.OneWorker(); err != nil {
-		return fmt.Errorf("%s: %w", Name, err)
-	}
 	return o.Validate()
 }
 

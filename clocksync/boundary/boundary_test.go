@@ -121,11 +121,6 @@ func TestCheck(t *testing.T) {
 	if err := r(cfg); err == nil || !strings.Contains(err.Error(), "two intervals") {
 		t.Error(err)
 	}
-	cfg = config()
-	cfg.Ports[1].Worker = 1
-	if err := r(cfg); err == nil || !strings.Contains(err.Error(), "worker") {
-		t.Error(err)
-	}
 }
 
 func r(cfg *vswitch.Config) error { return check(cfg) }

@@ -68,7 +68,6 @@ func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, Divide: divide, New: newPorts, Counters: counters,
 		Whole:   func() vswitch.WholeSection { return new(Section) },
 		Virtual: func() vswitch.WholeSection { return new(Virtual) },
-		OnePort: "keeps places for a flow at one",
 		Doc:     "Frames of lossless classes get out of paused queues on tokens of the neighbour (Escape)."})
 }
 
@@ -94,9 +93,6 @@ func check(cfg *vswitch.Config) error {
 		if q > c.Queue && cfg.Lossless(class) {
 			return fmt.Errorf("escape: queue %d of lossless class %d is above queue %d, in which frames escape", q, class, c.Queue)
 		}
-	}
-	if err := cfg.OneWorker(); err != nil {
-		return fmt.Errorf("escape: %w", err)
 	}
 	for i := range cfg.Ports {
 		if p := &cfg.Ports[i]; p.Name != "" && p.Scheduler.Queues[c.Queue].Weight != 0 {

@@ -110,19 +110,8 @@ func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 	if err := s.above(cfg); err != nil {
 		return nil, err
 	}
-	var first *vswitch.PortConfig
 	for i := range cfg.Ports {
-		p := &cfg.Ports[i]
-		if p.Name == "" {
-			continue
-		}
-		if first == nil {
-			first = p
-		}
-		if p.Worker != first.Worker {
-			return nil, fmt.Errorf("port %s belongs to worker %d, port %s to worker %d; give all ports of the switch to one (ports[].workers)", first.Name, first.Worker, p.Name, p.Worker)
-		}
-		if slices.Contains(s.Ports, p.Name) {
+		if p := &cfg.Ports[i]; p.Name != "" && slices.Contains(s.Ports, p.Name) {
 			p.Options = p.Options.With(Name, Neighbor{})
 		}
 	}

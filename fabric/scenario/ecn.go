@@ -1,5 +1,7 @@
 package scenario
 
+import "gswitch/vswitch"
+
 // On reports whether switches mark frames.
 func (e *ECN) On() bool { return e.KMin > 0 || e.PI != nil }
 
@@ -19,7 +21,7 @@ func (v *validator) ecn() {
 	if err := law.Validate(); err != nil {
 		v.sec.Fail("switch.ecn.pi", "%v", err)
 	}
-	if e.KMax > 0 {
-		v.sec.Fail("switch.ecn.pi", "marks in place of kmin and kmax; leave those out")
+	if x := vswitch.Excluded(vswitch.OneQueue, "pi", func(k string) bool { return k == "pi" || k == "ecn" && e.KMax > 0 }); x != nil {
+		v.sec.Fail("switch.ecn.pi", "%s", x.Beside())
 	}
 }

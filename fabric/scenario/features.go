@@ -10,7 +10,6 @@ import (
 	"gswitch/fabric"
 	"gswitch/feature"
 	"gswitch/pfc"
-	"gswitch/pipeline"
 	"gswitch/scheduler"
 	"gswitch/section"
 	"gswitch/units"
@@ -138,13 +137,9 @@ func (v *validator) wholes() {
 		}
 	}
 	links := v.between()
-	kind, err := pipeline.ParseChooser(v.doc.Switch.Paths.Choose)
 	for _, f := range v.doc.Wholes() {
 		if r, is := f.Section.(vswitch.Resolver); is {
 			r.Resolve(links)
-		}
-		if f.OnePort != "" && err == nil && !kind.ByFlow() {
-			v.sec.Fail("switch.paths.choose", "%s sends frames of a flow by several ports, and switch.%s %s; choose by flow (hash, weighted), or take switch.%[2]s out", kind, f.Name, f.OnePort)
 		}
 		if _, err := f.Section.Options(cfg); err != nil {
 			key := "switch." + f.Name

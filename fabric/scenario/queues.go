@@ -1,8 +1,12 @@
 package scenario
 
 import (
+	"cmp"
+
 	"gswitch/config"
 	"gswitch/fabric"
+	"gswitch/pipeline"
+	"gswitch/scheduler"
 	"gswitch/vswitch"
 )
 
@@ -46,7 +50,7 @@ func (v *validator) queues() {
 		}
 	}
 	live, shadow := s.Policies()
-	if key, problem := config.CheckServe(live, shadow, s.Order.Kind != "", false); problem != "" {
+	if key, problem := config.CheckServe(&config.Queue{Order: s.order(), Policy: live, Shadow: shadow}, false); problem != "" {
 		v.sec.Fail("switch."+key, "%s", problem)
 	} else if live != nil {
 		v.policyPorts(live.Ports())
@@ -69,19 +73,30 @@ func (v *validator) policyPorts(n int) {
 	}
 }
 
+// order returns how egress queues are served, nil if it is not set.
+func (s *Switch) order() *config.Order {
+	if s.Order.Kind == "" {
+		return nil
+	}
+	return &s.Order
+}
+
 // exclusions rejects settings that exclude each other in a switch.
 func (v *validator) exclusions() {
 	s := &v.doc.Switch
 	live, shadow := s.Policies()
-	has := map[string]bool{"order": s.Order.Kind != "", "admission": s.Admission.Kind != "", "policy": live != nil || shadow != nil, "push_out": s.PushOut.Port != 0 || s.PushOut.Queue != 0,
-		"err_disable": v.doc.PFC.ErrDisable != 0, "voq": s.VOQ}
+	kind, err := pipeline.ParseChooser(s.Paths.Choose)
+	has := map[string]bool{"order": s.Order.Kind != "", "admission": s.Admission.Kind != "", "policy": live != nil, "shadow": shadow != nil, "push_out": s.PushOut.Port != 0 || s.PushOut.Queue != 0,
+		"err_disable": v.doc.PFC.ErrDisable != 0, "voq": s.VOQ, "choose": err == nil && !kind.ByFlow(),
+		vswitch.Dropping: s.order() != nil && scheduler.Drops(s.Order.Config())}
 	for _, f := range v.doc.Wholes() {
 		has[f.Name] = true
 	}
 	for _, f := range v.doc.Features() {
 		has[f.Name] = true
 	}
-	if x := vswitch.Excluded("", func(key string) bool { return has[key] }); x != nil {
-		v.sec.Fail("switch."+x.A, "%s", x.Beside())
+	if x := vswitch.Excluded(vswitch.OneSwitch, "", func(key string) bool { return has[key] }); x != nil {
+		key := map[string]string{"choose": "paths.choose", vswitch.Dropping: "order"}[x.A]
+		v.sec.Fail("switch."+cmp.Or(key, x.A), "%s", x.Beside())
 	}
 }

@@ -186,7 +186,7 @@ func TestSetAnotherControl(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "s.yaml: the document is empty"},
-		{small + "pfc: {enabled: true}\nswitch: {escape: {enabled: true}, paths: {choose: adaptive}}\n", `switch.paths.choose: adaptive sends frames of a flow by several ports, and switch.escape keeps places for a flow at one; choose by flow (hash, weighted), or take switch.escape out`},
+		{small + "pfc: {enabled: true}\nswitch: {escape: {enabled: true}, paths: {choose: adaptive}}\n", `switch.paths.choose: cannot stand beside escape, which keeps places for a flow at one port; choose by flow (hash, weighted), or take escape out`},
 		{small + "pfc: {enabled: true}\nswitch: {escape: {enabled: true}, crossbar: {enabled: true}}\n", `s.yaml:10:45: switch.crossbar: cannot stand beside escape, whose places are those of the shared buffer; take one of the two out`},
 		{small + "clock: {root: s1}\n", "clock.root: means nothing without a scheme"},
 		{small + "clock: {root: s1}\nvariants: [{name: a, set: {duration: 2ms}}]\n", "clock.root: means nothing without a scheme"},

@@ -72,15 +72,12 @@ func (c *Config) fits(cfg *vswitch.Config) error {
 	case cfg.Buffer.XOFF == 0:
 		return fmt.Errorf("begins at a fixed threshold: set xoff of the buffer")
 	}
-	if err := cfg.OneWorker(); err != nil {
-		return err
-	}
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
 		if p.Name == "" {
 			continue
 		}
-		flow := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Stages: c.Stages, Watchdog: cfg.Watchdog(uint16(i))}
+		flow := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Stages: c.Stages}
 		if err := flow.Validate(); err != nil {
 			return fmt.Errorf("port %s: %w", p.Name, err)
 		}

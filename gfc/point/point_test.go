@@ -31,8 +31,6 @@ func TestCheck(t *testing.T) {
 		{func(c *vswitch.Config) { c.Options = vswitch.Options{Name: Config{Stages: 16}} }, "at most 15 stages"},
 		{func(c *vswitch.Config) { c.Options = vswitch.Options{Name: Config{}} }, "no stage"},
 		{func(c *vswitch.Config) { c.PFC.Mode = pfc.Pause }, "needs pfc"},
-		{func(c *vswitch.Config) { c.PFC.Watchdog.Detect = frame.Second }, "watchdog"},
-		{func(c *vswitch.Config) { c.Ports[1].Worker = 1 }, "give all ports to one"},
 		{func(c *vswitch.Config) { c.Buffer.XOFF, c.Buffer.LosslessAlpha = 0, 1.0/32 }, "fixed threshold"},
 		{func(c *vswitch.Config) { c.Ports[0].Scheduler.Rate = 0 }, "needs a rate"},
 	} {

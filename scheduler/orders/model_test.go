@@ -370,3 +370,33 @@ func TestOrdersAreValues(t *testing.T) {
 		t.Error("levels are not distinguished")
 	}
 }
+
+// An order that does not let every frame in says that it drops, so that lossless classes
+// are not given it. What CoDel drops of fq as it leaves is none of theirs (Port.shed).
+func TestOrdersThatDropSaySo(t *testing.T) {
+	a := frame.MustArena(256, 256, 32)
+	p := frame.NewPool(a)
+	for name, o := range everyOrder() {
+		d := o.New(scheduler.Env{Seed: 1, Rate: 1e9})
+		gate, refused := d.(scheduler.Gate)
+		if refused {
+			refused = false
+			for range 250 {
+				r := p.New(make([]byte, 60))
+				m := a.Meta(r)
+				if gate.Admits(0, m, d.Len(), uint64(d.Len())*60) == scheduler.Drop {
+					refused = true
+					p.Free(r)
+					break
+				}
+				d.Enqueue(a, 0, r)
+			}
+			for d.Len() > 0 {
+				p.Free(d.Dequeue(a, 0))
+			}
+		}
+		if drops := scheduler.Drops(o); drops != refused {
+			t.Errorf("%s: it says %v of whether it drops; a frame was refused: %v", name, drops, refused)
+		}
+	}
+}

@@ -28,6 +28,9 @@ func (o PACKS) New(scheduler.Env) scheduler.Discipline {
 // String implements scheduler.Order.
 func (o PACKS) String() string { return fmt.Sprintf("packs(%d x %d)", o.Queues, o.Depth) }
 
+// Drops implements scheduler.Dropper: what has no queue is not admitted.
+func (PACKS) Drops() bool { return true }
+
 type packs struct {
 	levels
 	depth, k int

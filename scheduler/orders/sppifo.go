@@ -25,6 +25,9 @@ func (o SPPIFO) New(scheduler.Env) scheduler.Discipline {
 // String implements scheduler.Order.
 func (o SPPIFO) String() string { return fmt.Sprintf("sp-pifo(%d)", o.Queues) }
 
+// Drops implements scheduler.Dropper: queues with a depth may be full.
+func (o SPPIFO) Drops() bool { return o.Depth > 0 }
+
 type sppifo struct {
 	levels
 	bound []int64 // least rank that a queue takes
