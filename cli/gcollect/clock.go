@@ -25,6 +25,7 @@ import (
 	"gswitch/control/privilege"
 	"gswitch/fabric"
 	"gswitch/fabric/clock"
+	"gswitch/table"
 )
 
 // fabricRun is where the daemons of gfabric listen, by the name of the fabric.
@@ -219,7 +220,7 @@ is shown by gswitch show clock.`,
 }
 
 func showClocks(w io.Writer, states []clocks.State) {
-	t := cli.NewTable("FABRIC", "LEADER", ">EPOCH", "MADE", "BY", "ROOT", "DEPUTY", ">SWITCHES", ">CHANGED", "FAILED", "STATE")
+	t := table.New("FABRIC", "LEADER", ">EPOCH", "MADE", "BY", "ROOT", "DEPUTY", ">SWITCHES", ">CHANGED", "FAILED", "STATE")
 	var notes []string
 	for _, s := range states {
 		leader := cmp.Or(s.Leader, "-")

@@ -14,6 +14,7 @@ import (
 	"gswitch/control/cli"
 	"gswitch/frame"
 	"gswitch/policy"
+	"gswitch/table"
 	"gswitch/units"
 	"gswitch/wire"
 )
@@ -65,7 +66,7 @@ func printPolicies(w io.Writer, m *api.Queues) {
 		return
 	}
 	name := cli.Namer(m.Queues)
-	t := cli.NewTable("PORT", ">QUEUE", "", "OF POLICY", ">SIZE", ">WAITING", ">MAX", ">ADMITTED", ">REFUSED", ">LATE", ">PUSHED OUT", ">SENT", ">VALUE", ">LOST VALUE", ">MARKED", ">NOTICES")
+	t := table.New("PORT", ">QUEUE", "", "OF POLICY", ">SIZE", ">WAITING", ">MAX", ">ADMITTED", ">REFUSED", ">LATE", ">PUSHED OUT", ">SENT", ">VALUE", ">LOST VALUE", ">MARKED", ">NOTICES")
 	for _, q := range m.Queues {
 		for _, part := range []struct {
 			kind string
@@ -183,7 +184,7 @@ func trace(w io.Writer, p *policy.Program, r *capture.Reader, rate uint64, each 
 		pool.Free(ref)
 	}
 	l.Until(frame.Never)
-	t := cli.NewTable("QUEUE", ">ADMITTED", ">REFUSED", ">LATE", ">PUSHED OUT", ">SENT", ">BYTES", ">VALUE", ">LOST VALUE", ">MAX")
+	t := table.New("QUEUE", ">ADMITTED", ">REFUSED", ">LATE", ">PUSHED OUT", ">SENT", ">BYTES", ">VALUE", ">LOST VALUE", ">MAX")
 	for _, q := range l.Stats() {
 		t.Row(q.Name, q.Admitted, q.Refused, q.Late, q.PushedOut, q.Sent, q.SentBytes, q.Value, q.RefusedValue, q.MaxPackets)
 	}
