@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	"gswitch/config"
@@ -182,51 +179,21 @@ func transparentByFlag(err error) error {
 }
 
 func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent, file string) error {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, unix.SIGHUP)
-	defer signal.Stop(hangup)
 	level := slog.LevelInfo
 	if v, _ := c.Flags().GetBool("verbose"); v {
 		level = slog.LevelDebug
 	}
-	wait, _ := c.Flags().GetDuration("wait")
-	override := a.transparentOverride(c)
-	override(doc)
-	listeners, err := control.Listen(config.Control(doc.Control))
-	if err != nil {
-		return err
-	}
 	log := control.NewLogger(c.ErrOrStderr(), level)
-	t, err := host.NewTransparent(c.Context(), doc, host.TransparentOptions{Version: version, Source: cmp.Or(file, "flags"), Wait: wait, Logger: log, Override: override})
-	if errors.Is(err, context.Canceled) {
-		log.Info("asked to end while it waited for an interface", "error", err)
-		return cli.CloseAll(listeners)
-	}
-	if err == nil {
-		err = t.Start()
-		if err == nil {
-			err = a.keep.Drop(log, t.Need())
-		}
-		if err != nil {
-			err = errors.Join(err, t.Stop())
-		}
-	}
-	if err != nil {
-		return errors.Join(err, cli.CloseAll(listeners))
-	}
+	opts := host.TransparentOptions{Version: version, Source: cmp.Or(file, "flags"), Logger: log, Override: a.transparentOverride(c)}
+	opts.Wait, _ = c.Flags().GetDuration("wait")
+	opts.Override(doc)
 	parts := make([]string, len(doc.Bumps))
 	for i := range doc.Bumps {
 		parts[i] = fmt.Sprintf("%s between %s (kernel) and %s (network)", doc.Bumps[i].Name, doc.Bumps[i].Inner, doc.Bumps[i].Outer)
 	}
-	ready := fmt.Sprintf("%s; control socket %s", strings.Join(parts, ", "), doc.Control.Socket)
-	return cli.Serve(c.Context(), t, listeners, c.OutOrStdout(), ready, hangup, func() {
-		if file == "" {
-			log.Warn("reload: there is no file; this daemon runs from flags")
-			return
-		}
-		changes, consequences, err := t.ReadFile(file)
-		cli.LogReload(log, file, changes, consequences, err)
-	})
+	r := &cli.Run{Log: log, Control: config.Control(doc.Control), File: file}
+	r.Open = func(ctx context.Context) (cli.Daemon, error) { return host.NewTransparent(ctx, doc, opts) }
+	return r.UntilSignal(c.Context(), &a.keep, c.OutOrStdout(), strings.Join(parts, ", "))
 }
 
 // withChannels adds the views of bumps to "ghost show".
