@@ -80,7 +80,7 @@ func TestNothingRoundsOtherwise(t *testing.T) {
 }
 
 // withFloats returns the packages that have floating point at all. It reads all
-// files of them, so that the go tool knows that the result depends on these.
+// files of them, so that the go tool caches the result by these.
 func withFloats(t *testing.T) (packages []string) {
 	for _, folder := range virtualTime {
 		files, err := filepath.Glob(folder + "/*.go")

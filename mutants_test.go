@@ -18,7 +18,7 @@ var tryMutants = flag.Bool("mutants", false, "build each defect of testdata/muta
 
 // mutant is a defect, and the test that finds it.
 type mutant struct {
-	Is       string // what whoever profits from it would do
+	Is       string // what an attacker who profits from it would do
 	File     string
 	Old, New string // of the file; Old stands there once
 	Fails    string // package and test, such as "wire TestX" or "scenarios TestShort/tcp/queues"
@@ -42,7 +42,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// Who may do what is held by tests (docs/SECURITY.md), and for each line of that table a defect is
+// Access rights are held by tests (docs/SECURITY.md), and for each line of that table a defect is
 // known that one of them finds. Of units, which are no program, none can be put in; of isolation at large
 // each means has a line of its own.
 func TestEachLineOfDefence(t *testing.T) {

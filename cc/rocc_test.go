@@ -131,7 +131,7 @@ func TestRoCCStaleNotices(t *testing.T) {
 }
 
 // Whatever is sent, and when: a sender never has more than what it just received
-// from anybody, and without notices at most doubles in each time of recovery; two that
+// in a notice, and without notices at most doubles in each time of recovery; two that
 // receive the same have the same.
 func TestRoCCProperties(t *testing.T) {
 	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
@@ -208,7 +208,7 @@ func TestRoCCRecoveryFollowsThePeriod(t *testing.T) {
 }
 
 // Whatever jumps of the number and periods are sent, and in whatever order:
-// the timer is never shorter than ten periods of who is followed, nor longer
+// the timer is never shorter than ten periods of the point that is followed, nor longer
 // than ten of the longest.
 func TestRoCCRecoveryProperties(t *testing.T) {
 	env := Env{Rate: 10e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}

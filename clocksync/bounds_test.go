@@ -216,9 +216,9 @@ func TestMeasuredBoundIsTight(t *testing.T) {
 	}
 }
 
-// A neighbour that lies of its delay, of how long it took to answer, or has old messages
-// again moves no clock beyond what the answers to requests allow. One that says of its own
-// clock what cannot be is not followed.
+// A neighbour that sends a wrong delay, a wrong time that it took to answer, or old messages
+// again moves no clock beyond what the answers to requests allow. One whose clock reports
+// impossible values is not followed.
 func TestMeasuredAgainstLiars(t *testing.T) {
 	var kept []wire.PTPFields
 	for _, c := range []struct {
@@ -286,8 +286,8 @@ func TestMeasuredAgainstLiars(t *testing.T) {
 	}
 }
 
-// Answers by a port that is not accepted, such as late ones of who was the parent, or of who
-// names another root, say nothing; nor do any to a root.
+// Answers by a port that is not accepted, such as late ones of the former parent, or ones that
+// name another root, are ignored; so are all at a root.
 func TestMeasuredOthersAnswer(t *testing.T) {
 	l := newLine(t, 3, 0)
 	l.busy = false

@@ -377,9 +377,9 @@ func TestTakeoverBehindATurn(t *testing.T) {
 	}
 }
 
-// The second parent of the backup root is silent, and the first one, which is the root, is
-// back: it follows that one, and there is no second root. It never follows one again that
-// said what cannot be.
+// The second parent of the backup root has stopped sending, and the first one, which is the root,
+// is back: it follows that one, and there is no second root. It never again follows one that
+// has sent impossible values.
 func TestTheRootIsBack(t *testing.T) {
 	d := device(t, 5, 30, DefaultTimeout2)
 	d.Advance(185 * us)

@@ -108,8 +108,8 @@ func TestInstancesAgree(t *testing.T) {
 	}
 }
 
-// Who is not the parent moves no clock, whatever it sends: messages that nobody
-// asked for, old ones again, answers to requests of others, and many of them.
+// A neighbour that is not the parent moves no clock, whatever it sends: unrequested messages,
+// old ones again, answers to requests of others, and many of them.
 func TestForeignMessagesMoveNoClock(t *testing.T) {
 	w := newWired(t)
 	var kept [][]byte
@@ -132,7 +132,7 @@ func TestForeignMessagesMoveNoClock(t *testing.T) {
 		l := w.local(w.leaf)
 		w.leaf.Receive(l, l, 0, true, 1+r.IntN(255), b) // by another port
 		if f.Type == wire.PTPPdelayResp {
-			w.leaf.Receive(l, l, 0, true, 0, b) // and by this one: nobody waits for it
+			w.leaf.Receive(l, l, 0, true, 0, b) // and by this one: nothing waits for it
 		}
 	}
 	worst, broken := w.run(w.now + 2*frame.Millisecond)

@@ -74,7 +74,7 @@ func TestForwardingByTimerBreaksIt(t *testing.T) {
 	}
 }
 
-// Any message ends the timeout: a node whose parent is gone does not turn as long as anybody
+// Any message ends the timeout: a node whose parent is gone does not turn as long as any neighbour
 // sends to it. Its bound grows and is right, so this alone costs recovery, and not the bound. But
 // nothing holds its clock against another any more: when its oscillator breaks as well, which
 // any other node finds out by two messages of each parent, it is wrong without end.
@@ -187,9 +187,9 @@ func nearest(g *plan.Graph, good *plan.Plan, r *rand.Rand) *plan.Plan {
 
 // Any neighbour as a second parent. Where those of a subtree lead round within it (against
 // property 1, no-loop) it is left without a root, and its bounds grow and are right: since
-// messages are in reaction only, the loop is silent. Where that subtree is the backup root's
-// (property 5, root failure detection) a failed link makes it a second root beside the living
-// one. It says that it has no error at all, as do those that follow it of theirs.
+// messages are sent in reaction only, none is sent in the loop. Where that subtree is the backup root's
+// (property 5, root failure detection) a failed link makes it a second root beside the working
+// one. It reports no error at all of its clock, as do those that follow it.
 func TestAnyNeighbourAsBackupBreaksIt(t *testing.T) {
 	g, good := fabric(t)
 	if d := plan.Verify(g, good); len(d) != 0 {

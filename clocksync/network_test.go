@@ -10,7 +10,7 @@ import (
 )
 
 // network is a fabric of devices in virtual time: oscillators that drift, stamps
-// with noise, links with delays, failures. It knows the truth.
+// with noise, links with delays, failures. It has the true time.
 type network struct {
 	t      *testing.T
 	r      *rand.Rand

@@ -94,7 +94,7 @@ func TestMeasuredBoundHoldsThroughFailures(t *testing.T) {
 
 // Where bounds are measured they hold, and no device is without one, while another plan comes to
 // one node after the other, of which some follow the old one for a while: the other
-// neighbour of the root becomes the backup root, and everybody turns round.
+// neighbour of the root becomes the backup root, and every node changes its parent.
 func TestMeasuredBoundHoldsThroughAPlan(t *testing.T) {
 	for seed := range ringSeeds {
 		l := newRing(t, seed)

@@ -41,7 +41,7 @@ func TestSecondRoot(t *testing.T) {
 			t.Errorf("%s: %+v, the last is %d", c.name, d.Counts, d.Rival())
 		}
 	}
-	// A device that follows no other yet knows of no first root.
+	// A device that does not follow another one yet has no first root.
 	d := NewDevice(7)
 	d.Sync(0, 0, 3, Message{Root: 2})
 	if d.Counts.SecondRoot != 0 {

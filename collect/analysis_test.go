@@ -207,7 +207,7 @@ func TestLosses(t *testing.T) {
 // interval 15 are.
 func TestOneEndStalls(t *testing.T) {
 	v, _ := metered(t, 0, 0)
-	// s2 is silent for too long while packets pass, s1 a little less.
+	// s2 sends nothing for too long while packets pass, s1 for a little less.
 	stall := map[string][2]time.Duration{"s2": {700 * time.Millisecond, reportTimeout + 400*time.Millisecond}, "s1": {1700 * time.Millisecond, reportTimeout - 500*time.Millisecond}}
 	for i := range v {
 		m, err := decode(v[i].data)
@@ -293,8 +293,8 @@ func TestTakingOver(t *testing.T) {
 	}
 }
 
-// The clock of the stream is set a year forward, and back: a switch that is silent
-// from then on is given up after as long as ever, not after a year.
+// The clock of the stream is set a year forward, and back: a switch that sends nothing
+// from then on times out after as long as ever, not after a year.
 func TestClockOfTheStreamIsSet(t *testing.T) {
 	a := NewAnalysis(line(t))
 	x := newExporter("s1", 1, start)
@@ -365,7 +365,7 @@ func TestEventsOfCopiesAreBounded(t *testing.T) {
 			for range 3000 {
 				add()
 			}
-			if kind == "trace delivered" { // of packets that nobody marked there are none
+			if kind == "trace delivered" { // of packets without a mark there are none
 				a.book.Done = append(a.book.Done, &mirror.Trace{Key: key, Hops: []mirror.Hop{s1, s2}})
 			}
 		}

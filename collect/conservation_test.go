@@ -45,7 +45,7 @@ type reporting struct {
 
 	entered  uint64            // frames that came, without copies
 	selected uint64            // copies that are to be made of them
-	copies   [][]byte          // that left for who takes them
+	copies   [][]byte          // that left for the receiver of copies
 	reports  map[string]uint64 // that were taken, by kind
 	packets  []uint64          // by the number of the report: those in a slot of FlowRadar
 	wire     [][]byte          // the report, by its number
@@ -192,7 +192,7 @@ func accountFor(t *testing.T, rng *rand.Rand) {
 	for k := range ends {
 		s := newReporting(t, network, k)
 		s.hello = telemetry.Hello{Version: 1, Name: s.name, Boot: uint64(boot.UnixNano()), Nodes: []telemetry.Node{{ID: s.id, Name: s.name, Workers: 1}}}
-		s.out = export.New(discard, "127.0.0.1:1", uint64(200+100*k)<<10, s.hello) // where nobody listens: it is full in the middle
+		s.out = export.New(discard, "127.0.0.1:1", uint64(200+100*k)<<10, s.hello) // where nothing listens: it is full in the middle
 		defer s.out.Close(0)
 		ends[k] = s
 	}

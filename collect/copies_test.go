@@ -50,7 +50,7 @@ func TestCopiesHaveTheirOwnInstants(t *testing.T) {
 	}
 }
 
-// Of packets that arrived those are events that somebody asked for, with the switches that they
+// Packets that arrived become events if they were marked for tracing, with the switches that they
 // passed and when; others are counted.
 func TestTracesThatAreKept(t *testing.T) {
 	n := lineOf(t, "l3")

@@ -131,7 +131,7 @@ func TestCountersAreAdded(t *testing.T) {
 	a.sees(t, 443, 1)
 	shows("all 14 1400, web 1 100")
 	countersAfter(t, h, CountRequest{Remove: "web"})
-	countersAfter(t, h, add("web", "tcp.dstport == 444")) // before anybody has seen that it was removed
+	countersAfter(t, h, add("web", "tcp.dstport == 444")) // before any collector has noticed that it was removed
 	a.sees(t, 444, 2)
 	shows("all 16 1600, web 2 200")
 	// One that cannot be had, as another collector has another network, keeps no other one out.

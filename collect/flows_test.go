@@ -191,7 +191,7 @@ func TestFlowsHelp(t *testing.T) {
 	}
 }
 
-// Who takes the lane over finds what the one before would have found.
+// A collector that takes the lane over finds what the one before would have found.
 func TestFlowsTakenOver(t *testing.T) {
 	v := counted(t, 100*time.Second, 4*time.Millisecond, false)
 	n := line(t)

@@ -26,8 +26,8 @@ import (
 // peers are those that a pool is divided among in tests.
 var peers = []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
 
-// Who has its share waits, and others do not wait for it; who waits for what nobody
-// gives back is refused, and counted.
+// A client that has its share waits, and others do not wait for it; one that waits for what is
+// never given back is refused, and counted.
 func TestPoolIsShared(t *testing.T) {
 	p := newPool(100, 60)
 	a, b := p.of(peers[0]), p.of(peers[1])
@@ -191,7 +191,7 @@ func TestReportsShareMemory(t *testing.T) {
 	once(t, h.numbers(t), 100)
 }
 
-// Who sends a report and the beginning of another holds no memory for the first one
+// An exporter that sends a report and the beginning of another holds no memory for the first one
 // any more: it is stored.
 func TestHalfAHeaderHoldsNothing(t *testing.T) {
 	h := openHub(t, t.TempDir(), 16<<20)
@@ -262,8 +262,8 @@ func TestHelloIsNotRepeated(t *testing.T) {
 	}
 }
 
-// Exporters that are ever new, with kinds of reports that nobody knows, take neither
-// memory nor labels of metrics without end.
+// Ever new exporters, with unknown kinds of reports, take neither memory nor labels of metrics
+// without end.
 func TestEverNewExporters(t *testing.T) {
 	a := NewAnalysis(line(t))
 	position := map[string]Seen{}

@@ -83,8 +83,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// Marks that were allowed for a time end by themselves; who asks for the same again in time has
-// as long again. Others go on until somebody ends them.
+// Marks that were allowed for a time end by themselves; a request for the same again in time extends
+// them by as long. Others go on until they are ended.
 func TestMarksExpire(t *testing.T) {
 	h, _ := deciders(t, "a")
 	ask := func(r *MarksRequest) *MarksState {
@@ -171,7 +171,7 @@ func TestMarksAtOnce(t *testing.T) {
 	}
 }
 
-// Copies of packets with the debug bit are told from others.
+// Copies of packets with the debug bit are distinguished from others.
 func TestLoadOfCopies(t *testing.T) {
 	c := &Copies{Metrics: NewMetrics(prometheus.NewRegistry())}
 	s := mirror.Session{ID: 1, Src: netip.MustParseAddr("10.10.0.1"), Dst: netip.MustParseAddr("10.9.0.1")}

@@ -14,8 +14,8 @@ import (
 )
 
 // A digest of the far end of a link that its exporter lost, or that went with it, is no batch
-// of which nothing arrived: what became of the batch is unknown. If nobody says that one is
-// missing, all packets of the batch are.
+// of which nothing arrived: what became of the batch is unknown. If no report names it as
+// missing, all packets of the batch are lost.
 func TestMissingDigestIsNoLoss(t *testing.T) {
 	const dropped = 12 // batch
 	says := func(h *telemetry.Hello, sequence uint64) { h.Missed = sequence }

@@ -131,7 +131,7 @@ func (h *hub) receiveFor(t *testing.T, at string, network *Network) (m *Metrics,
 	return m, l.Addr().String(), stop
 }
 
-// Who connects and says nothing, or the half, does not keep the place of an exporter.
+// A client that connects and sends nothing, or half a report, does not keep the place of an exporter.
 func TestIdleConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

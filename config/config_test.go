@@ -40,7 +40,7 @@ func TestExample(t *testing.T) {
 	if d := Diff(c, again); len(d) != 0 {
 		t.Errorf("differences to itself: %v", d)
 	}
-	// Every key that the document knows is in the example, or it would go
+	// Every key that the document has is in the example, or it would go
 	// stale unnoticed.
 	text, err := os.ReadFile("example.yaml")
 	if err != nil {

@@ -41,7 +41,7 @@ func TestMemoryHoldsCables(t *testing.T) {
 }
 
 // A crossbar whose lossless classes have less headroom than small frames may take after a
-// pause says so, with the memory that would do, and is silent with that.
+// pause gives a warning, with the memory that would do, and none with that much memory.
 func TestMemoryHoldsHeadroomOfCrossbar(t *testing.T) {
 	doc := func(frames string) []byte {
 		return []byte("memory: {chunk: 2048" + frames + "}\n" + crossbarDoc("{ingress: 1MiB}", "{classes: [3, 4]}", twoPorts) + "    buffer: {lossless: {response: 500us}}\n")

@@ -202,19 +202,20 @@ type ConfigError struct{ error }
 
 func (e ConfigError) Unwrap() error { return e.error }
 
-// ReadFile reads the configuration of a running daemon anew.
-func (d *Daemon) ReadFile(path string) ([]section.Change, error) {
+// ReadFile reads the configuration of a running daemon anew. It returns what changed, and
+// what that did beyond it, which for a switch is nothing.
+func (d *Daemon) ReadFile(path string) ([]section.Change, []string, error) {
 	var c *config.Config
-	err := CatchPanic(d.log, func() (err error) { c, err = config.Load(path); return err })
+	err := Prepare(d.log, func() (err error) { c, err = config.Load(path); return err })
 	if err != nil {
 		d.refused()
-		return nil, err
+		return nil, nil, err
 	}
 	changes, err := d.apply(func(*config.Config) (*config.Config, error) { return c, nil }, path, false, true)
 	if err != nil {
 		d.refused()
 	}
-	return changes, err
+	return changes, nil, err
 }
 
 func (d *Daemon) refused() {

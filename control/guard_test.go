@@ -104,7 +104,7 @@ func jsonRequest(document string) string { return fmt.Sprintf(`{"yaml": %q}`, do
 
 var asJSON = http.Header{"Content-Type": {"application/json"}}
 
-// Who reaches the TCP address reads metrics, and does nothing else: not by any
+// A client that reaches the TCP address reads metrics, and does nothing else: not by any
 // method, nor by a name that a foreign page directs here.
 func TestTCPServesNoAPI(t *testing.T) {
 	d, address := listening(t, config.Control{Names: []string{"switch.example"}}, patient)
@@ -158,7 +158,7 @@ func TestToken(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Who has it still does not write files.
+	// A client that has it still does not write files.
 	root := filepath.Join(dir, "root")
 	_, err := Dial(address, Credentials{Token: good}).Apply(context.Background(), &api.ApplyRequest{Yaml: attack(root)})
 	if err == nil || !strings.Contains(err.Error(), root+": the API names no files of its own") {
@@ -335,7 +335,7 @@ func TestSlowRequests(t *testing.T) {
 	}
 }
 
-// Who asks for metrics and takes none of them does not keep others from theirs.
+// A client that requests metrics and takes none of them does not keep others from theirs.
 func TestMetricsThatNobodyTakes(t *testing.T) {
 	ended := make(chan error, 1)
 	s := httptest.NewServer(taken(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -367,8 +367,8 @@ func TestSocketIsForItsGroup(t *testing.T) {
 	}
 }
 
-// It is for nobody else before it is given to them, whatever the umask, and its lock is not
-// made through a link of somebody who may write to the directory.
+// It is inaccessible to all others before it is given to the group, whatever the umask, and its lock
+// is not made through a link of a user who may write to the directory.
 func TestSocketIsPrivateAtFirst(t *testing.T) {
 	dir := t.TempDir()
 	before := syscall.Umask(0)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Who waits for an interface ends as soon as it is asked to, and says what it waited for.
+// A wait for an interface ends as soon as it is cancelled, and the error names the interface.
 func TestAwaitedNoLonger(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

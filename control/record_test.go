@@ -307,7 +307,7 @@ func TestRecordOfARunningSwitch(t *testing.T) {
 	}
 }
 
-// What is kept is bounded, a drop asks for a file of it, and so does whoever calls.
+// What is kept is bounded; a drop has it written to a file, and so does a call of the API.
 func TestRecordKeepsTheLast(t *testing.T) {
 	on, err := ParseTriggers([]string{"drop:queue-tail"})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"gswitch/config"
 )
 
-// The header of a record has synchronised time where the switch has a clock that knows it.
+// The header of a record has synchronised time where the switch has a clock that is synchronised.
 func TestHeaderHasClock(t *testing.T) {
 	for _, clock := range []string{"", "clock: {root: true}, ", "clock: {controlled: true}, "} {
 		c, err := config.Parse("x", []byte("version: 1\ncontrol: {socket: /run/none.sock}\nswitches: [{name: s1, "+clock+"ports: [{name: a, wire: w}, {name: b, wire: w}]}]\n"))

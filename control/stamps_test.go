@@ -9,7 +9,7 @@ import (
 )
 
 // Captures have the time of the clocks of their ports: of each port its own, the machine's where
-// there is none, or one that knows no time; and they say so.
+// there is none, or one without a time; and they say so.
 func TestStampsOfCaptures(t *testing.T) {
 	e, err := dataplane.New(dataplane.Config{Chunks: 64})
 	if err != nil {

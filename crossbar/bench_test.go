@@ -7,7 +7,7 @@ import (
 )
 
 // BenchmarkCross is a frame's way through an idle crossbar, and through one
-// where seven others want the same egress port.
+// where seven others send to the same egress port.
 func BenchmarkCross(b *testing.B) {
 	for _, c := range []struct {
 		name string

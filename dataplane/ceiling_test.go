@@ -96,7 +96,7 @@ func ceilingConfig() *vswitch.Config {
 		Ports: []vswitch.PortConfig{{Name: "a", Enabled: true}, {Name: "b", Enabled: true}}}
 }
 
-// everything is the switch that gbench knows as gswitch-full, and a frame that it
+// everything is the switch that gbench calls gswitch-full, and a frame that it
 // routes in its lossless class.
 func everything() (*vswitch.Config, []byte) {
 	cfg := ceilingConfig()

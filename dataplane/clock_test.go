@@ -94,7 +94,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// alarm is a node that wants to be called every so often.
+// alarm is a node with a timer that is due every so often.
 type alarm struct {
 	every, next frame.Time
 	rang        int

@@ -42,8 +42,8 @@ func TestPassages(t *testing.T) {
 	})
 }
 
-// Frames for a node that stood still when they were sent do not count, those
-// that nobody noted neither.
+// Frames for a node that stood still when they were sent do not count, nor do those
+// that were not noted.
 func TestPassagesStill(t *testing.T) {
 	left, came := newPassages(), newPassages()
 	left.pass(10, 1, 0)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What an interface that is lost while the engine stops asks for is not watched any more:
-// nobody would end that, and the engine would wait for it.
+// An interface that is lost while the engine stops starts no further watch:
+// nothing would end that, and the engine would wait for it.
 func TestStoppedWatchesNothing(t *testing.T) {
 	e, err := New(Config{Chunks: 64})
 	if err != nil {

@@ -78,7 +78,7 @@ func TestCorrections(t *testing.T) {
 		now := e.Now()
 		m := e.Arena().Meta(a)
 		if m.Arrival = now; cable {
-			now += frame.Second // of this the link knows better
+			now += frame.Second // the link has a better value for this
 		}
 		l.held[0], l.held[1], l.nheld = a, forwarded, 2
 		w.correct(now, l)

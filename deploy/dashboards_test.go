@@ -103,7 +103,7 @@ func dashboards(t *testing.T) map[string]dashboard {
 	return all
 }
 
-// units that Grafana knows, of those that are used.
+// units that Grafana has, of those that are used.
 var units = []string{"", "none", "bps", "pps", "ops", "percentunit", "s", "decbytes"}
 
 // usesVariable finds $name and ${name}, ${name:format}, but for Grafana's own,

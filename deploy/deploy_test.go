@@ -309,7 +309,7 @@ func TestUnitByAnalyze(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		me, _ := os.Executable() // verify wants the program to be there
+		me, _ := os.Executable() // verify fails unless the program is there
 		file := filepath.Join(t.TempDir(), program+"@test.service")
 		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "/usr/bin/"+program, me)), 0o644); err != nil {
 			t.Fatal(err)

@@ -177,7 +177,7 @@ func objects(t *testing.T, file string) (v []object) {
 	}
 }
 
-// What no type sees: nobody is root or can become it, memory is bounded, flags are
+// What no type sees: no container is root or can become it, memory is bounded, flags are
 // those of the programs, and what a program writes to is writable.
 func TestKubernetes(t *testing.T) {
 	images, pods := readImages(t), 0

@@ -17,7 +17,7 @@ import (
 // exposure is what systemd-analyze security gives the units at most, times ten.
 const exposure = "30"
 
-// Who breaks into a daemon has no more than its unit says: a user of its own,
+// An attacker who breaks into a daemon has no more than its unit says: a user of its own,
 // five capabilities, the system calls of a service and three more.
 func TestUnitExposure(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")

@@ -379,7 +379,7 @@ func TestArrivalsOfTheDissertation(t *testing.T) {
 	}
 }
 
-// A replay knows each packet that was lost, in both directions, and those behind which nothing came.
+// A replay has each packet that was lost, in both directions, and those behind which nothing came.
 func TestEveryLossIsKnown(t *testing.T) {
 	w := newWires(t, config(), false)
 	random, tail := impaired(11, 0.01, 0.02, 0), false
@@ -427,7 +427,7 @@ func TestEveryLossIsKnown(t *testing.T) {
 	}
 }
 
-// Who came first, the application, a packet or the timer, and how often in a row, is read as it was.
+// Which came first, the application, a packet or the timer, and how often in a row, is read as it was.
 func TestOrderOfSteps(t *testing.T) {
 	r := NewRecorder(Header{}, 1<<20, new(Zipper))
 	cfg := config()

@@ -62,7 +62,7 @@ func TestReplayedAHundredTimes(t *testing.T) {
 	}
 }
 
-// What replays connections knows no network: neither switches nor links are part of a
+// What replays connections has no network: neither switches nor links are part of a
 // program that does nothing else.
 func TestReplayNeedsNoNetwork(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()

@@ -102,7 +102,7 @@ var churnQueues = []string{
 }
 
 // churnConfig has four ports with traffic and one that comes and goes, on so many workers. With
-// one it has a clock, too, which wants all ports there; one that came or went would make the
+// one it has a clock, too, which needs all ports there; one that came or went would make the
 // switch anew, without its counters.
 func churnConfig(l *lab, rng *rand.Rand, workers int) string {
 	rate := []string{"20Mbps", "100Mbps", "1Gbps"}[rng.IntN(3)]

@@ -12,9 +12,9 @@ import (
 	"gswitch/wire"
 )
 
-// A host behind a port of a switch that follows another one sends PTP that nobody
-// asked for, messages of the root that it kept from before and answers that lie about
-// the delay. However many, the bound of the switch's clock holds, and each is counted.
+// A host behind a port of a switch that follows another one sends unrequested PTP,
+// messages of the root that it kept from before and answers with a wrong
+// delay. However many, the bound of the switch's clock holds, and each is counted.
 func TestHostsMoveNoClock(t *testing.T) {
 	l := newLab(t, 3, labOptions{})
 	d, _ := runConfig(t, `version: 1
@@ -71,7 +71,7 @@ switches:
 				return
 			default:
 			}
-			// Who asks for the delay gets another one.
+			// A request for the delay is answered with another one.
 			asked, _ := attacker.recv(time.Millisecond)
 			var q wire.PTPFields
 			if _, ok := q.Decode(asked); ok && q.Type == wire.PTPPdelayReq {

@@ -102,7 +102,7 @@ switches:
 		t.Errorf("a clock that receives nothing was uncertain by %d ns and then by %d", alone.Eps, m.Eps)
 	}
 	// It works again. The plan of a document has no second way: the state is still that of
-	// who has turned.
+	// a clock that has turned to its second parent.
 	valid := clockCounter(b, "clock_messages_total", "valid")
 	link(t, l.hosts[0].ns, "eth0", netlink.LinkSetUp)
 	eventually(t, "both follow again", func() error {
@@ -116,9 +116,9 @@ switches:
 }
 
 // boundHolds reads the pages of a root and of clocks that follow it, the first one hop away,
-// the second two and so on, until each has said so many times what it knows: that holds all of
+// the second two and so on, until each has shown its bound so many times: that holds all of
 // what the root's page says, which is its time to the few nanoseconds in which the two clocks
-// of the kernel are compared. state, asked now and then, fails where a daemon has ended.
+// of the kernel are compared. state, called now and then, fails where a daemon has ended.
 func boundHolds(t *testing.T, samples int, root *clocktime.Clock, followers []*clocktime.Clock, state func() string) {
 	t.Helper()
 	type seen struct {

@@ -127,7 +127,7 @@ func containers(t *testing.T, dir string) (pids map[string]int) {
 	return pids
 }
 
-// join runs the script that makes the links, with a docker that knows the processes.
+// join runs the script that makes the links, with a docker that returns the processes.
 func join(t *testing.T, dir string, pids map[string]int) {
 	t.Helper()
 	script := "#!/bin/sh\ncase $4 in\n"

@@ -77,7 +77,7 @@ func aDocker(t *testing.T) func(args ...string) (string, error) {
 
 // The images that deploy/container makes run in docker as compose.yaml of an export has them, joined by its wire.sh: a
 // message crosses the switch, docker stop ends all three within its time, and neither a link nor a namespace is left.
-// An older docker knows neither BPF nor PERFMON, so that containers have what deploy/README.md says for it.
+// An older docker has neither BPF nor PERFMON, so that containers have what deploy/README.md says for it.
 func TestImagesInDocker(t *testing.T) {
 	need(t, append([]string{"dockerd", "docker"}, joining...)...)
 	docker := aDocker(t)

@@ -87,7 +87,7 @@ func called(t *testing.T, pid int, call uint64, args ...any) int64 {
 }
 
 // Each daemon, once it is ready, has a filter of system calls: what runs programs, or
-// enters namespaces, is refused to it, whoever has it do so. With --keep-privileges the
+// enters namespaces, is refused to it, whatever makes the call. With --keep-privileges the
 // kernel itself answers, which shows that the calls are made.
 func TestFilters(t *testing.T) {
 	n := newBumpNet(t, 2, 1)
@@ -142,7 +142,7 @@ func TestFilters(t *testing.T) {
 		}
 	}
 	// As little do they write root's files, give them away, make a program that runs as root,
-	// or reach root's sockets, but for who asks daemons at theirs.
+	// or reach root's sockets, but for processes that call daemons at theirs.
 	root := t.TempDir()
 	job := filepath.Join(root, "job")
 	write(t, job, "root's")

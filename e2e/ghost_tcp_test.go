@@ -219,7 +219,7 @@ func iperfs(t *testing.T, h *host) {
 			}
 			return nil
 		})
-		// Who receives may not have read all when the sender ends the test.
+		// The receiver may not have read all when the sender ends the test.
 		back := slices.Contains(args, "-R")
 		if err != nil || out.Error != "" || back && out.End.Received.Bytes < 600_000 || !back && (out.End.Sent.Bytes < 600_000 || out.End.Received.Bytes > out.End.Sent.Bytes) {
 			t.Errorf("iperf3 %v: %v, %+v: %.500s", args, err, out, text)

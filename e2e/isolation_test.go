@@ -130,7 +130,7 @@ switches:
 			})
 			s := startStream(t, l.hosts[0], l.hosts[1], flow{srcIP: [4]byte{10, 0, 0, 1}, dstIP: [4]byte{10, 0, 0, 2}, dstPort: 9200, size: 300}, 1000)
 			s.flowing(300)
-			// The strangers end first: where nobody has learned their addresses, what
+			// The strangers end first: where their addresses have not been learned, what
 			// they send is flooded to the stream's receiver, without end.
 			close(quit)
 			strangers.Wait()

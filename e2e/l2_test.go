@@ -118,7 +118,7 @@ switches:
 	var r []*raw
 	for _, h := range l.hosts {
 		// A socket of one EtherType sees frames after the kernel has taken away
-		// the tags that it knows no interface for.
+		// the tags that it has no interface for.
 		r = append(r, h.raw(t, etherAll))
 	}
 	send := func(from int, tci int, number uint64) {

@@ -23,7 +23,7 @@ switches:
 `)
 	dump := d.capture("--in", "--out", "--port", "s1/d0", "--port", "s1/d1")
 	// By their message types (IEEE 1588-2019, table 36): what a switch follows, how long the
-	// link is, and, at the port for other slaves, who is the root.
+	// link is, and, at the port for other slaves, which node is the root.
 	sync, request, answer, announce := "0x00", "0x02", "0x03", "0x0b"
 	want := []string{"s1/d1 out " + sync, "s1/d1 in " + request, "s1/d1 out " + answer, "s1/d0 out " + sync, "s1/d0 out " + announce}
 	var count map[string]int

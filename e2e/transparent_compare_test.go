@@ -127,8 +127,8 @@ func namespacesOf(t *testing.T, fabric string) (names []string) {
 	return names
 }
 
-// A transfer through channels in both directions, every byte compared by who
-// receives it, as long as it is asked for.
+// A transfer through channels in both directions, every byte compared by the
+// receiver, for as long as the test sets.
 func TestTransparentSoak(t *testing.T) {
 	n := newBumpNet(t, 2, 2)
 	n.hosts[0].serveLoad(t)

@@ -236,7 +236,7 @@ func TestTransparent(t *testing.T) {
 // as they were. They are lost only by a queue, and there is none to fill.
 func (h *host) echoes(t *testing.T, to *host, address string, count int) {
 	t.Helper()
-	// By name: what net knows of IPv6 it found out in whichever namespace it
+	// By name: package net tests for IPv6 in whichever namespace it
 	// was first used.
 	family := "udp4"
 	if strings.Contains(address, ":") {

@@ -10,7 +10,7 @@ import (
 	"gswitch/wire"
 )
 
-// The table knows the last flows, in the order of their last frames, each in
+// The table has the last flows, in the order of their last frames, each in
 // the place of the one that it drove out, whatever comes between: what a list
 // does that moves each flow to its front.
 func TestTableIsAList(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
+	"gswitch/table"
 	"gswitch/units"
 )
 
@@ -115,21 +115,21 @@ func ASCII(w io.Writer, t *Topology) error {
 		pad := max(0, (asciiWidth-len(line))/2)
 		b.WriteString(strings.Repeat(" ", pad) + strings.TrimRight(line, " ") + "\n\n")
 	}
-	tw := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	links := table.New()
 	for _, row := range t.tiers() {
 		for _, n := range row {
 			if t.Nodes[n].Kind == Switch {
-				t.asciiLinks(tw, n)
+				t.asciiLinks(links, n)
 			}
 		}
 	}
-	tw.Flush()
+	links.Print(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// asciiLinks writes the links of switch n that lead down or sideways.
-func (t *Topology) asciiLinks(w io.Writer, n int) {
+// asciiLinks adds the links of switch n that lead down or sideways.
+func (t *Topology) asciiLinks(links *table.Table, n int) {
 	var order []string
 	far := map[string][]string{}
 	for p, li := range t.Nodes[n].Links {
@@ -145,7 +145,7 @@ func (t *Topology) asciiLinks(w io.Writer, n int) {
 	}
 	name := t.Nodes[n].Name
 	for _, l := range order {
-		fmt.Fprintf(w, "%s\t%s\t-- %s\n", name, l, strings.Join(far[l], " "))
+		links.Rowf("%s\t%s\t-- %s", name, l, strings.Join(far[l], " "))
 		name = ""
 	}
 }

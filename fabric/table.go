@@ -5,8 +5,8 @@ import (
 	"io"
 	"net/netip"
 	"strings"
-	"text/tabwriter"
 
+	"gswitch/table"
 	"gswitch/units"
 )
 
@@ -14,64 +14,49 @@ import (
 // ports, and how many routes each switch has.
 func (p *Plan) WriteTable(w io.Writer) error {
 	t := p.Topology
-	var b strings.Builder
-	tw := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-
-	fmt.Fprintf(tw, "SUBNET\tROUTED BY\n")
+	subnets := table.New("SUBNET", "ROUTED BY")
 	for _, s := range p.Subnets {
 		by := "-"
 		if s.Switch >= 0 {
 			by = t.Nodes[s.Switch].Name
 		}
-		fmt.Fprintf(tw, "%s\t%s\n", join(s.Nets), by)
+		subnets.Row(join(s.Nets), by)
 	}
-	fmt.Fprintf(tw, "\nHOST\tMAC\tADDRESS\tGATEWAY\tSWITCH\n")
+	hosts := table.New("HOST", "MAC", "ADDRESS", "GATEWAY", "SWITCH")
 	for _, h := range t.Hosts() {
 		n, far := &p.Nodes[h], t.Links[t.Nodes[h].Links[0]].Other(h)
-		row(tw, t.Nodes[h].Name, n.MAC.String(), lines(n.Address), lines(n.Gateway), fmt.Sprintf("%s port %d", t.Nodes[far.Node].Name, far.Port))
+		hosts.Row(t.Nodes[h].Name, n.MAC, lines(n.Address), lines(n.Gateway), fmt.Sprintf("%s port %d", t.Nodes[far.Node].Name, far.Port))
 	}
-	fmt.Fprintf(tw, "\nSWITCH\tMAC\tADDRESS\tLOOPBACK\tPORTS\tROUTES\tHOPS\n")
+	switches := table.New("SWITCH", "MAC", "ADDRESS", "LOOPBACK", "PORTS", "ROUTES", "HOPS")
 	for _, s := range t.Switches() {
 		n := &p.Nodes[s]
 		hops := 0
 		for _, r := range n.Routes {
 			hops += len(r.Via)
 		}
-		row(tw, t.Nodes[s].Name, n.MAC.String(), lines(n.Address), lines(n.Loopback), fmt.Sprint(len(n.Ports)), fmt.Sprint(len(n.Routes)), fmt.Sprint(hops))
+		switches.Row(t.Nodes[s].Name, n.MAC, lines(n.Address), lines(n.Loopback), len(n.Ports), len(n.Routes), hops)
 	}
-	fmt.Fprintf(tw, "\nLINK\tADDRESSES\tRATE\tMTU\n")
+	links := table.New("LINK", "ADDRESSES", "RATE", "MTU")
 	for i := range t.Links {
 		l := &t.Links[i]
 		addresses := "-"
 		if t.Nodes[l.A.Node].Kind == Switch && t.Nodes[l.B.Node].Kind == Switch {
 			addresses = pairs(p.Nodes[l.A.Node].Ports[l.A.Port], p.Nodes[l.B.Node].Ports[l.B.Port])
 		}
-		row(tw, fmt.Sprintf("%s:%d - %s:%d", t.Nodes[l.A.Node].Name, l.A.Port, t.Nodes[l.B.Node].Name, l.B.Port), addresses, units.Rate(l.Rate).String(), fmt.Sprint(l.MTU))
+		name := fmt.Sprintf("%s:%d - %s:%d", t.Nodes[l.A.Node].Name, l.A.Port, t.Nodes[l.B.Node].Name, l.B.Port)
+		links.Row(name, addresses, units.Rate(l.Rate), l.MTU)
 	}
-	tw.Flush()
-	for line := range strings.Lines(b.String()) {
-		// A row that goes on below ends in columns that have nothing more to say.
-		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
+	for i, part := range []*table.Table{subnets, hosts, switches, links} {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		if err := part.Print(w); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// row writes cells, which may have several lines.
-func row(w io.Writer, cells ...string) {
-	for more := true; more; {
-		more = false
-		for i, c := range cells {
-			line, rest, _ := strings.Cut(c, "\n")
-			cells[i], more = rest, more || rest != ""
-			if i > 0 {
-				io.WriteString(w, "\t")
-			}
-			io.WriteString(w, line)
-		}
-		io.WriteString(w, "\n")
-	}
 }
 
 // join writes addresses on one line, lines one on each; "-" for none.

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// part is an object of which another one knows a field.
+// part is an object to whose field another one points.
 type part struct {
 	n    int
 	next *part

@@ -47,9 +47,9 @@ func (p *pair) viewA(qa uint32) QPView {
 	return v
 }
 
-// Who does not see a flow's frames, but has queue pairs of its own with both ends, tries
+// An attacker that does not see a flow's frames, but has queue pairs of its own with both ends, tries
 // numbers and ports after these. No congestion notification of it counts; each is a
-// drop. Who does see the flow slows it to the least rate, at which it goes on, and from
+// drop. One that does see the flow slows it to the least rate, at which it goes on, and from
 // which it recovers when the notifications end.
 func TestForgedCNPs(t *testing.T) {
 	p := newForgedPair(t)
@@ -155,8 +155,8 @@ func TestForgedFeedback(t *testing.T) {
 	}
 }
 
-// An acknowledgement whose telemetry says that the path is full throttles nobody whose
-// port and number are not known, and down to the least window one whose are.
+// An acknowledgement whose telemetry reports a full path throttles no queue pair unless it has
+// its port and number, and else down to the least window.
 func TestForgedEchoes(t *testing.T) {
 	for _, mode := range []inband.Mode{inband.HPCC, inband.HPCCGrow} {
 		s := newStar(t, 2, func(_ int, c *Config) { c.RandomNumbers, c.MaxQPs = true, 1024 }, nil)
@@ -212,7 +212,7 @@ func TestForgedEchoes(t *testing.T) {
 
 // Numbers of queue pairs, and which port their frames come from, reveal nothing of the
 // next ones. All numbers of a place come once before one comes again, so that late
-// frames find nobody.
+// frames find no queue pair.
 func TestNumbersAreNotGuessed(t *testing.T) {
 	var first [2][]uint32
 	var from [2]map[uint32]uint16 // the ports of numbers

@@ -2,8 +2,8 @@ package hostnic
 
 import "testing"
 
-// Keys reveal nothing of each other: who has one is not nearer to the next, in the
-// same process or in another one.
+// Keys reveal nothing of each other: an attacker that has one is not nearer to the next, in
+// the same process or in another one.
 func TestKeysAreNotGuessed(t *testing.T) {
 	var keys [2][]uint32
 	for i := range keys {

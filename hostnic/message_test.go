@@ -86,7 +86,7 @@ func TestMessageStart(t *testing.T) {
 	}
 }
 
-// Who takes completions as they come, and always leaves one, makes nothing grow.
+// A program that takes completions as they come, and always leaves one, makes nothing grow.
 func TestCompletionsLeftBehind(t *testing.T) {
 	p := newPair(t, nil)
 	qa, _ := p.connect(nil)

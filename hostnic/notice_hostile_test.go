@@ -10,7 +10,7 @@ import (
 	wt "gswitch/wire/wiretest"
 )
 
-// Who does not see a flow's frames tries its source port from what it knows of
+// An attacker that does not see a flow's frames tries its source port, given those of
 // others, and one number of its queue pair after the other: notices reach a
 // sender only with both.
 func TestNoticesOfWhoDoesNotSeeTheFlow(t *testing.T) {
@@ -47,7 +47,7 @@ func TestNoticesOfWhoDoesNotSeeTheFlow(t *testing.T) {
 	if c := p.a.Counts(); rate() != 100e9 || c.Notices != 0 || c.NoticesUnknown != 1<<10+18 {
 		t.Errorf("guessed notices leave %g bit/s; %d were taken, %d were not", rate(), c.Notices, c.NoticesUnknown)
 	}
-	// Who does see them has it at a rate at which it goes on: a message that is under way
+	// One that does see them slows it to a rate at which it goes on: a message that is under way
 	// arrives, and none of its frames is sent again.
 	must(t, p.a.SendMessage(0, victim, 3<<20, 1))
 	p.run(20 * frame.Microsecond)

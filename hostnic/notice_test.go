@@ -206,7 +206,7 @@ func TestForgedNotices(t *testing.T) {
 	p.drained()
 }
 
-// watchedCC is a congestion control around which somebody put another one.
+// watchedCC is a congestion control with another one around it.
 type watchedCC struct{ cc.Algorithm }
 
 func (w watchedCC) Unwrap() cc.Algorithm { return w.Algorithm }
@@ -237,7 +237,7 @@ func TestNoticesReachAllOfAFlow(t *testing.T) {
 // Telemetry stands between UDP and the number of the queue pair, beyond what a
 // notice quotes: the ports say whose frame it was.
 func TestNoticesOfFramesWithTelemetry(t *testing.T) {
-	// Somebody watches the algorithm of each: that hides from switches nothing.
+	// The algorithm of each is wrapped by a watcher: its signals still reach the switches.
 	watch := func(env *cc.Env) cc.Algorithm { return watchedCC{factory(t, "rocc", nil)(env)} }
 	for _, mode := range []inband.Mode{inband.HPCC, inband.INTMD} {
 		p := newPair(t, nil)

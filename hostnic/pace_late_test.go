@@ -120,7 +120,7 @@ func TestLatePaceLendsNothing(t *testing.T) {
 	p.lateRun(5*frame.Millisecond, func() {
 		p.now += 1 + frame.Time(rng.Uint32n(12_000))
 		switch k := rng.Uint32n(12); {
-		case k < 2: // who is idle now waits from now on
+		case k < 2: // a queue pair that is idle now waits from now on
 			qpn := []uint32{now3, now4}[k]
 			if p.a.qps[qpn&255].state == idle {
 				posted[qpn] = p.now

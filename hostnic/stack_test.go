@@ -72,8 +72,8 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// An address without an answer has failed after three requests, and asked for
-// again after half a minute. Who is off the link is asked for at the gateway.
+// An address without an answer has failed after three requests, and is resolved
+// again after half a minute. One that is off the link is resolved by the gateway.
 func TestResolve(t *testing.T) {
 	g, n := stackPair(t, false)
 	ghost := netip.MustParseAddr("10.0.0.77")

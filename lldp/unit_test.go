@@ -116,7 +116,7 @@ func TestWholeFrames(t *testing.T) {
 	}
 }
 
-// What neighbours say does nothing to who reads it.
+// What neighbours announce does no harm to a reader.
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{
 		"leaf 1\x00":                   "leaf 1",

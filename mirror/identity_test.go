@@ -64,7 +64,7 @@ func TestIdentityIsTheSameAtEveryHop(t *testing.T) {
 			if k, _, ok := Parse(copied[:n]); !ok || k.DstPort != p.port || p.sum && k.ID != first {
 				t.Errorf("%s: with telemetry of %d hops the trace is of port %d and %#x, want %d and %#x", what, hops, k.DstPort, k.ID, p.port, first)
 			}
-			// One that ends within it knows the port, but not always which packet it is of; it says so.
+			// One that ends within it has the port, but not always which packet it is of; it says so.
 			s.Snap = LeastSnap
 			numbered := append([]wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2", id(7)), wt.UDP(1000, wire.INTPort), stack(p.port, 30)}, p.body...)
 			for want, l := range map[uint16][]wt.Layer{7: numbered, 0: append([]wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2", later)}, numbered[1:]...)} {

@@ -146,7 +146,7 @@ func TestNoIdentification(t *testing.T) {
 		},
 		"RoCEv2": func(i int) []byte {
 			b := wt.Frame(append([]wt.Layer{eth}, roce(4, 0)...)...)
-			copy(b[14+4:], []byte{0, 0, 0x40, 0}) // no identification, nobody may fragment
+			copy(b[14+4:], []byte{0, 0, 0x40, 0}) // no identification, must not be fragmented
 			copy(b[14+20+6:], []byte{0, 0})
 			binary.BigEndian.PutUint16(b[14+20+8+10:], uint16(i))
 			binary.BigEndian.PutUint16(b[14+10:], 0)
@@ -374,8 +374,8 @@ func TestAnalyzers(t *testing.T) {
 }
 
 // What a path or a receive queue has sorted does not gather at a few analyzers: flows that a
-// switch sends one of eight ways, or that the hash of receive side scaling (with the key that
-// everybody has) puts into one of eight queues, are shared evenly.
+// switch sends one of eight ways, or that the hash of receive side scaling (with the well-known
+// key) puts into one of eight queues, are shared evenly.
 func TestAnalyzersOfOnePath(t *testing.T) {
 	s, err := NewAnalyzers(analyzers(8))
 	if err != nil {

@@ -250,7 +250,7 @@ func (m *model) drain(j int) {
 	m.flow()
 }
 
-// flow sends the senders what the buffer wants, after our share of the
+// flow sends the senders the pauses of the buffer, after our share of the
 // reaction time.
 func (m *model) flow() {
 	if m.rng.Uint32n(8) == 0 {
@@ -378,7 +378,7 @@ func TestLosslessWithHeadroom(t *testing.T) {
 			}
 		}
 		delivered += m.lossless
-		// The senders fall silent: all drains, no sender stays paused.
+		// The senders stop: all drains, no sender stays paused.
 		m.sending = false
 		m.run(frame.Second)
 		if m.buf.Snapshot(&s, false); s.Held != 0 || m.pool.Available() != m.pool.Chunks() {

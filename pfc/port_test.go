@@ -183,7 +183,7 @@ func TestRequestAndRenew(t *testing.T) {
 	if f, ok := next(30 + half); !ok || f.Enable != 1<<3|1<<4 || f.Quanta[3] != 0 || f.Quanta[4] != 0xffff {
 		t.Fatal(f)
 	}
-	// A pause that was wanted and no longer is before a frame left sends nothing.
+	// A pause that is asked for and withdrawn before a frame left sends nothing.
 	p.Request(1<<3 | 1<<4)
 	p.Request(1 << 4)
 	if _, ok := next(40 + half); ok {

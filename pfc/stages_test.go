@@ -65,7 +65,7 @@ func TestGentleFrames(t *testing.T) {
 			t.Errorf("step %d: sent %s, want %s", i, got, step.frame)
 		}
 	}
-	// A neighbour that knows only classes means the last stage.
+	// For a neighbour that supports only classes it means the last stage.
 	p.Request(1 << 3)
 	if got := next(50_000_000); got != times("0008", "000a", "0000") {
 		t.Errorf("sent %s", got)

@@ -299,7 +299,7 @@ func BenchmarkChoose(b *testing.B) {
 }
 
 // Flows on one entry share their flowlets: none of them changes its way within
-// a pause of its own that is no longer than gap, and one that was silent for
+// a gap of its own that is no longer than the timeout, and one that was idle for
 // long begins anew unless another one went on.
 func TestFlowletsThatCollide(t *testing.T) {
 	const gap = 100
@@ -330,7 +330,7 @@ func TestFlowletsThatCollide(t *testing.T) {
 	if shared == 0 {
 		t.Error("no flow went on with another one's flowlet: the test tests nothing")
 	}
-	// A table that was silent, however long, goes on with no flowlet.
+	// A table that was idle, however long, goes on with no flowlet.
 	key, _ := f.Key(now, 0, gap, &rng)
 	if k, began := f.Key(frame.Never-1, 0, gap, &rng); !began || k == key {
 		t.Error("a flowlet outlived its pause")

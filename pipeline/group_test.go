@@ -18,7 +18,7 @@ func owned(g *Group) map[uint32]int {
 }
 
 // Random sequences of changes: members get their shares, a departure moves
-// only the buckets of who departs, and an arrival moves buckets only to it.
+// only the buckets of the member that departs, and an arrival moves buckets only to it.
 func TestGroupProperty(t *testing.T) {
 	for seed := int64(0); seed < 300; seed++ {
 		rng := rand.New(rand.NewSource(seed))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A host goes by what a policy serves by, over what it knows of packets.
+// A host goes by what a policy serves by, from the fields of packets that it has.
 func TestChooser(t *testing.T) {
 	// Of the same kind: the first has more left, is older, shorter and of a lower code point.
 	old, late := Packet{Arrival: 10, Processing: 9, Size: 100, DSCP: 8, Class: 1, Flow: 1}, Packet{Arrival: 20, Processing: 3, Size: 1000, DSCP: 40, Class: 5, Flow: 2}

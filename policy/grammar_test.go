@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The grammar for editors knows every word of the language, and paints the cookbook:
+// The grammar for editors has every word of the language, and paints the cookbook:
 // no rule is broken, and each finds something.
 func TestEditorGrammar(t *testing.T) {
 	text, err := os.ReadFile("../docs/editors/openqueue.tmLanguage.json")

@@ -48,7 +48,7 @@ func (g *ports) put(now frame.Time, port int, name string, value uint8) (gone st
 	return g.settle(now, port)
 }
 
-// settle drops whoever a port pushes out, there and elsewhere, as a switch does.
+// settle drops the frames that a port pushes out, there and elsewhere, as a switch does.
 func (g *ports) settle(now frame.Time, port int) (gone string) {
 	take := func(at int) {
 		for r := g.p[at].PushOut(now, 0); r != frame.Nil; r = g.p[at].PushOut(now, 0) {

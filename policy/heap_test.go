@@ -85,7 +85,7 @@ func TestVictimsAreSortedLate(t *testing.T) {
 	}
 }
 
-// worst reports whether nobody is after a packet in the order: of equals the newest is.
+// worst reports whether no other is after a packet in the order: of equals the newest is.
 func worst(all []Packet, p *Packet) bool {
 	return !slices.ContainsFunc(all, func(x Packet) bool {
 		return x.Flow > p.Flow || x.Flow == p.Flow && x.Ref > p.Ref

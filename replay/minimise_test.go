@@ -114,7 +114,7 @@ func TestMinimise(t *testing.T) {
 	})
 }
 
-// Of an event that comes by itself nothing is needed; who is interrupted gets what was
+// Of an event that comes by itself nothing is needed; an interrupted call returns what was
 // found so far.
 func TestMinimiseEnds(t *testing.T) {
 	if kept, err := replay.Minimise(9, func([]int) (bool, error) { return true, nil }); len(kept) != 0 || err != nil {

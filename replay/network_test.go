@@ -306,7 +306,7 @@ func FuzzNetworkPlayer(f *testing.F) {
 	})
 }
 
-// talkerCommand changes a talker: its gap, or, with none, when it speaks next.
+// talkerCommand changes a talker: its gap, or, with none, when it sends next.
 type talkerCommand struct {
 	n   *talker
 	gap frame.Time

@@ -75,7 +75,7 @@ func (t *Table) check(fail func(string, ...any)) {
 	}
 }
 
-// Whatever comes, a table holds no more flows than it may, knows each at most
+// Whatever comes, a table holds no more flows than it may, has each at most
 // once, notifies each at most once in a period, and only flows that it saw.
 func TestTablesHold(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -215,7 +215,7 @@ func TestTablesForget(t *testing.T) {
 	}
 }
 
-// A full aged table gives the place of the flow that was silent longest to a
+// A full aged table gives the place of the flow that sent nothing for longest to a
 // new one, and none where all sent in this period.
 func TestAgedEvictsTheOldest(t *testing.T) {
 	p := For(40e9)

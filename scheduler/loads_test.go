@@ -160,8 +160,8 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// What is announced counts where that is asked for, also what was announced
-// before anybody looked.
+// What is announced counts where that is read, also what was announced
+// before the first read.
 func TestExpectedCounts(t *testing.T) {
 	a := frame.MustArena(16, 256, 64)
 	p := NewPort(a, PortConfig{}, 1)

@@ -201,7 +201,7 @@ func TestTooFewChunksAreReported(t *testing.T) {
 	}
 }
 
-// stuck is a node that always wants to be called again.
+// stuck is a node that is always due again at once.
 type stuck struct{ host }
 
 func (s *stuck) TimerWake(now frame.Time) frame.Time { return now }

@@ -161,8 +161,8 @@ func TestStampBytes(t *testing.T) {
 	}
 }
 
-// RFC 7323 section 3.2: who has negotiated stamps puts them into every segment, and does not
-// look at one without; of a reset they are not asked. Who has not, sends none.
+// RFC 7323 section 3.2: an end that has negotiated stamps puts them into every segment, and does not
+// look at one without; a reset need not have them. An end that has not, sends none.
 func TestStampsVectors(t *testing.T) {
 	for _, both := range []bool{true, false} {
 		v := listen(t, eager(), Options{HasStamp: both, Stamp: 7})

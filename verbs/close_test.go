@@ -69,7 +69,7 @@ func TestCloseAmidDials(t *testing.T) {
 	}
 }
 
-// Close returns to whoever calls it when the NIC is done with the memory, also
+// Close returns to all its callers when the NIC is done with the memory, also
 // if another goroutine closes already.
 func TestClosesAtOnce(t *testing.T) {
 	d := newDuo(t, nil)

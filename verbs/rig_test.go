@@ -52,7 +52,7 @@ func newDuo(t testing.TB, change func(i int, c *Config)) *duo {
 				t.Errorf("closing %v: %v", h.Addr(), err)
 			}
 		}
-		if err := engine.Stop(); err != nil { // it knows if a frame was lost
+		if err := engine.Stop(); err != nil { // it has a count of the frames that were lost
 			t.Error(err)
 		}
 	})

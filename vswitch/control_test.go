@@ -238,8 +238,8 @@ func TestPortRate(t *testing.T) {
 }
 
 // The smallest frames use up chunks long before their bytes reach a threshold:
-// lossless ones are paused in time all the same, and lossy ones do not pause
-// anybody.
+// lossless ones are paused in time all the same, and lossy ones cause no
+// pauses.
 func TestLosslessWithSmallFrames(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		cfg := losslessConfig(3)

@@ -10,7 +10,7 @@ import (
 )
 
 // In a switch with input queues neither a mirror whose port stands still nor a paused
-// host, which is sent to by who sends to everybody, holds up what their sender sends to
+// host, which gets what its sender broadcasts, holds up what that sender sends to
 // others: copies do not wait at its port.
 func TestCopiesHoldNobodyUp(t *testing.T) {
 	for what, mirrored := range map[string]bool{"mirror": true, "broadcasts": false} {

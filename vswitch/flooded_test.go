@@ -10,7 +10,7 @@ import (
 	"gswitch/wire"
 )
 
-// floodTo are destinations of the three kinds of floods: everybody, a group, and a
+// floodTo are destinations of the three kinds of floods: broadcast, a group, and a
 // station that was not learned.
 var floodTo = map[string]wire.MAC{"broadcast": wire.BroadcastMAC, "multicast": {1, 0, 0x5e, 1, 2, 3}, "unknown unicast": hostMAC(77)}
 

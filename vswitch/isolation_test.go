@@ -16,7 +16,7 @@ import (
 
 var isolationCases = flag.Int("isolation", 200, "random cases of the isolation of ports")
 
-// behaviour is what the neighbours of two ports do to a switch, who have nothing
+// behaviour is what the neighbours of two ports do to a switch that have nothing
 // to do with the pair whose traffic is looked at: the first sends, the second is
 // sent to.
 type behaviour struct {

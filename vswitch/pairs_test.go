@@ -147,7 +147,7 @@ func TestShadowTouchesNothing(t *testing.T) {
 
 // A queue is slowed to a part of the link, and three neighbours send for it. What they
 // may send in the last stage must be less than that, else it comes for as long as
-// anybody lets them, and no headroom is enough.
+// they send, and no headroom is enough.
 func TestSlowedBehindASlowedQueue(t *testing.T) {
 	w := newWorld(t, features(0).with(featGentle), 1)
 	for range 100 {

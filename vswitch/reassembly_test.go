@@ -199,7 +199,7 @@ func FuzzFragments(f *testing.F) {
 	})
 }
 
-// Who sends by the switch what it could send to the next hop itself is
+// A host that sends by the switch what it could send to the next hop itself is
 // redirected, once a second; the packet goes on.
 func TestRedirects(t *testing.T) {
 	cfg := baseConfig(2)

@@ -161,8 +161,8 @@ func TestFeatureSeesArrivalsOnEachWorker(t *testing.T) {
 	}
 }
 
-// A MAC control frame that the switch does not know is given to the features of the
-// port that ask for such, and one that none of them knows is counted as such.
+// A MAC control frame with an opcode that the switch does not handle is given to the features of the
+// port that take such frames, and one that none of them takes is counted as such.
 func TestFeatureUnderstandsControl(t *testing.T) {
 	r := st.New(t, watching(st.Star(), 1))
 	w := r.Switch.Nodes[0].Feature(watched).(*watcher)

@@ -3,7 +3,7 @@ package vswitch
 import "testing"
 
 // Neighbours that were chosen to stand in one row under one secret are spread
-// under another: who does not know a switch's own cannot make lookups long.
+// under another: an attacker without a switch's own cannot make lookups long.
 func TestChosenNeighborsAreSpread(t *testing.T) {
 	at, elsewhere := newNeighborTable(MaxNeighbors, 7), newNeighborTable(MaxNeighbors, 8)
 	want, slots, found := uint32(0), map[uint32]int{}, 0

@@ -130,7 +130,7 @@ func TestNeighborsOfOnePortLeaveRoom(t *testing.T) {
 	r.accounts()
 }
 
-// Who sends to ever new addresses leaves room to ask for those of others.
+// A host that sends to ever new addresses leaves room to resolve those of others.
 func TestScanOfOnePortLeavesRoom(t *testing.T) {
 	cfg := baseConfig(3)
 	cfg.Ports[0].Addresses, cfg.Ports[1].Addresses, cfg.Ports[2].Addresses = prefixes("10.0.0.1/24"), prefixes("10.1.0.1/16"), prefixes("10.2.0.1/24")

@@ -302,7 +302,7 @@ func (w *world) balance() {
 }
 
 // drain lets everything come to rest: neighbours have nothing more to send and
-// pause nobody.
+// pause no class.
 func (w *world) drain() {
 	for _, n := range w.ns {
 		n.storm(w.now, 0xff, 0)

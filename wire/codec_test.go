@@ -20,7 +20,7 @@ type codec interface {
 var codecs = []struct {
 	name string
 	make func() codec
-	// Bytes that Decode wants at an offset, for random input to get through.
+	// Bytes that Decode requires at an offset, for random input to get through.
 	offset int
 	magic  []byte
 	// lossy codecs drop bytes (padding); their encoding decodes to the same.

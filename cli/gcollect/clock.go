@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	promcollectors "github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -25,6 +23,7 @@ import (
 	"gswitch/control/privilege"
 	"gswitch/fabric"
 	"gswitch/fabric/clock"
+	"gswitch/table"
 )
 
 // fabricRun is where the daemons of gfabric listen, by the name of the fabric.
@@ -131,23 +130,16 @@ func (f *clockFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) 
 	if err != nil {
 		return fmt.Errorf("where controllers keep who leads cannot be opened: %w", err)
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(promcollectors.NewGoCollector())
-	ctl.Metrics, ctl.Log = clocks.NewMetrics(registry), log
-	jobs := []func(context.Context) error{ctl.Run}
+	p := newProcess(log)
+	ctl.Metrics, ctl.Log = clocks.NewMetrics(p.registry), log
+	p.add(ctl.Run)
 	if f.metrics != "" {
-		l, err := control.ListenMetrics(f.metrics, f.names, "--metrics-name")
-		if err != nil {
+		if _, err := p.serveMetrics(f.metrics, f.names); err != nil {
 			return err
 		}
-		jobs = append(jobs, func(ctx context.Context) error { return serveMetrics(ctx, l, registry, new(control.Clients)) })
 	}
-	if err := f.keep.Drop(log, privilege.Need{Sockets: true}); err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "gcollect clock %s: ready; %d switches of %s\n", ctl.ID, len(ctl.Topology.Switches()), ctl.Topology.Name)
-	control.Notify("READY=1")
-	return all(ctx, jobs)
+	what := fmt.Sprintf("%d switches of %s", len(ctl.Topology.Switches()), ctl.Topology.Name)
+	return p.run(ctx, &f.keep, privilege.Need{Sockets: true}, stdout, "clock "+ctl.ID, what)
 }
 
 // controller makes a controller of what the flags say.
@@ -219,7 +211,7 @@ is shown by gswitch show clock.`,
 }
 
 func showClocks(w io.Writer, states []clocks.State) {
-	t := cli.NewTable("FABRIC", "LEADER", ">EPOCH", "MADE", "BY", "ROOT", "DEPUTY", ">SWITCHES", ">CHANGED", "FAILED", "STATE")
+	t := table.New("FABRIC", "LEADER", ">EPOCH", "MADE", "BY", "ROOT", "DEPUTY", ">SWITCHES", ">CHANGED", "FAILED", "STATE")
 	var notes []string
 	for _, s := range states {
 		leader := cmp.Or(s.Leader, "-")

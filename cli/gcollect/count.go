@@ -9,6 +9,7 @@ import (
 
 	"gswitch/collect"
 	"gswitch/control/cli"
+	"gswitch/table"
 )
 
 func (a *app) countCommand() *cobra.Command {
@@ -77,7 +78,7 @@ func (a *app) count(c *cobra.Command, r *collect.CountRequest) error {
 }
 
 func showCounters(w io.Writer, st *collect.CountState) {
-	t := cli.NewTable("COUNTER", ">PACKETS", ">BYTES", "SINCE", "FILTER")
+	t := table.New("COUNTER", ">PACKETS", ">BYTES", "SINCE", "FILTER")
 	for _, c := range st.Counters {
 		since := "--count"
 		if !c.Since.IsZero() {

@@ -15,6 +15,7 @@ import (
 	"gswitch/collect"
 	"gswitch/control/cli"
 	"gswitch/natsserver"
+	"gswitch/table"
 )
 
 // version is the program's, which Main gets.
@@ -129,12 +130,12 @@ reports is analysed and by which collector, and the last report of each exporter
 }
 
 func showState(w io.Writer, st *collect.State) {
-	t := cli.NewTable("STREAM", ">MESSAGES", ">BYTES", "FIRST", "LAST")
+	t := table.New("STREAM", ">MESSAGES", ">BYTES", "FIRST", "LAST")
 	t.Row("reports", st.Reports.Messages, st.Reports.Bytes, instant(st.Reports.First), instant(st.Reports.Last))
 	t.Row("events", st.Events.Messages, st.Events.Bytes, instant(st.Events.First), instant(st.Events.Last))
 	t.Print(w)
 	fmt.Fprintln(w)
-	t = cli.NewTable(">LANE", "COLLECTOR", "ANALYSED UP TO", ">BEHIND")
+	t = table.New(">LANE", "COLLECTOR", "ANALYSED UP TO", ">BEHIND")
 	for _, l := range st.Lanes {
 		t.Row(l.Lane, l.Owner, instant(l.At), l.Behind)
 	}
@@ -143,7 +144,7 @@ func showState(w io.Writer, st *collect.State) {
 		return
 	}
 	fmt.Fprintln(w)
-	t = cli.NewTable("EXPORTER", ">LAST REPORT", "AT")
+	t = table.New("EXPORTER", ">LAST REPORT", "AT")
 	for _, e := range st.Exporters {
 		t.Row(e.Name, e.Report, instant(e.At))
 	}

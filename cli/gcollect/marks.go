@@ -14,6 +14,7 @@ import (
 	"gswitch/collect"
 	"gswitch/control/cli"
 	"gswitch/mirror"
+	"gswitch/table"
 )
 
 func (a *app) marksCommand() *cobra.Command {
@@ -109,7 +110,7 @@ func (a *app) marks(c *cobra.Command, r *collect.MarksRequest) error {
 
 func showMarks(w io.Writer, st *collect.MarksState) {
 	if len(st.Marks) > 0 {
-		t := cli.NewTable("MARKS", ">EACH HOST/S", ">COPIES/S", ">BYTES/S", "SINCE", "UNTIL", "HOSTS")
+		t := table.New("MARKS", ">EACH HOST/S", ">COPIES/S", ">BYTES/S", "SINCE", "UNTIL", "HOSTS")
 		for _, m := range st.Marks {
 			until := "they end"
 			if !m.Until.IsZero() {
@@ -121,7 +122,7 @@ func showMarks(w io.Writer, st *collect.MarksState) {
 		fmt.Fprintln(w)
 	}
 	b := &st.Budget
-	t := cli.NewTable("IN A SECOND", ">COPIES", ">BYTES")
+	t := table.New("IN A SECOND", ">COPIES", ">BYTES")
 	for _, r := range []struct {
 		what string
 		mirror.Rate

@@ -25,7 +25,7 @@ func TestMarksAreShown(t *testing.T) {
 	}
 }
 
-// What cannot be asked for is refused before anybody is asked.
+// What cannot be allowed is refused before a collector is asked.
 func TestMarksAreChecked(t *testing.T) {
 	for _, c := range []struct{ args, why string }{
 		{"allow web", "--host is missing"},

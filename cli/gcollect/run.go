@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -19,9 +18,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -163,22 +159,20 @@ func (f *runFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) er
 	if err != nil {
 		return fmt.Errorf("the streams cannot be opened: %w", err)
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector())
-	return f.serve(ctx, log, stdout, &parts{id: id, data: a.data, network: network, from: from, capacity: capacity, store: store, server: server, registry: registry, metrics: collect.NewMetrics(registry)})
+	p := newProcess(log)
+	return f.serve(ctx, stdout, &parts{process: p, id: id, data: a.data, network: network, from: from, capacity: capacity, store: store, server: server, metrics: collect.NewMetrics(p.registry)})
 }
 
 // parts are what runs.
 type parts struct {
+	*process
 	id       string
 	data     string // directory
 	network  *collect.Network
 	from     []netip.Prefix
 	store    *collect.Store
 	server   *natsserver.Server // nil: the streams are in a cluster
-	registry *prometheus.Registry
 	metrics  *collect.Metrics
-	clients  control.Clients // of /metrics
 	bounded  []interface{ Limits() []*api.Limit }
 	capacity mirror.Rate // of copies
 	copies   []*collect.Copies
@@ -195,10 +189,10 @@ func (p *parts) budget() mirror.Budget {
 }
 
 // limits says what is bounded of this collector.
-func (p *parts) limits(ctx context.Context, log *slog.Logger) (*api.Limits, error) {
+func (p *parts) limits(ctx context.Context) (*api.Limits, error) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	v := control.ProgramLimits(m.HeapAlloc, &p.clients, log.Handler())
+	v := control.ProgramLimits(m.HeapAlloc, &p.clients, p.log.Handler())
 	for _, b := range p.bounded {
 		v = append(v, b.Limits()...)
 	}
@@ -217,16 +211,15 @@ func (p *parts) limits(ctx context.Context, log *slog.Logger) (*api.Limits, erro
 }
 
 // serve opens the ports, says that it is ready, and runs until ctx or a part ends.
-func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer, p *parts) error {
-	var jobs []func(context.Context) error
+func (f *runFlags) serve(ctx context.Context, stdout io.Writer, p *parts) error {
 	var where []string
 	if f.reports != "" {
 		l, err := net.Listen("tcp", f.reports)
 		if err != nil {
 			return err
 		}
-		r := collect.NewReceiver(p.store, p.network, p.from, p.metrics, log)
-		jobs = append(jobs, func(ctx context.Context) error { return r.Serve(ctx, l) })
+		r := collect.NewReceiver(p.store, p.network, p.from, p.metrics, p.log)
+		p.add(func(ctx context.Context) error { return r.Serve(ctx, l) })
 		p.bounded = append(p.bounded, r)
 		where = append(where, "reports at "+l.Addr().String())
 	}
@@ -242,55 +235,30 @@ func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer
 		if err != nil {
 			return err
 		}
-		c := &collect.Copies{Store: p.store, Network: p.network, From: p.from, Name: p.id + "-" + over, Metrics: p.metrics, Log: log}
-		jobs = append(jobs, func(ctx context.Context) error { return c.Serve(ctx, conn) })
+		c := &collect.Copies{Store: p.store, Network: p.network, From: p.from, Name: p.id + "-" + over, Metrics: p.metrics, Log: p.log}
+		p.add(func(ctx context.Context) error { return c.Serve(ctx, conn) })
 		p.bounded, p.copies = append(p.bounded, c), append(p.copies, c)
 		where = append(where, "copies over "+over+" at "+conn.LocalAddr().String())
 	}
 	if f.metrics != "" {
-		l, err := control.ListenMetrics(f.metrics, f.names, "--metrics-name")
+		at, err := p.serveMetrics(f.metrics, f.names)
 		if err != nil {
 			return err
 		}
-		jobs = append(jobs, func(ctx context.Context) error { return serveMetrics(ctx, l, p.registry, &p.clients) })
-		where = append(where, "metrics at "+l.Addr().String())
+		where = append(where, "metrics at "+at)
 	}
-	w := &collect.Workers{Store: p.store, Network: p.network, ID: p.id, Metrics: p.metrics, Log: log}
+	w := &collect.Workers{Store: p.store, Network: p.network, ID: p.id, Metrics: p.metrics, Log: p.log}
 	p.bounded = append(p.bounded, p.metrics)
-	jobs = append(jobs, w.Run, func(ctx context.Context) error {
-		return p.store.AnswerLimits(ctx, func(ctx context.Context) (*api.Limits, error) { return p.limits(ctx, log) })
+	p.add(w.Run, func(ctx context.Context) error {
+		return p.store.AnswerLimits(ctx, p.limits)
 	}, func(ctx context.Context) error { return p.store.AnswerLoad(ctx, p.budget) },
 		func(ctx context.Context) error { return p.store.AnswerMarks(ctx, p.metrics) },
 		func(ctx context.Context) error { return p.store.AnswerCounted(ctx, p.metrics) },
 		func(ctx context.Context) error { return p.store.AnswerCount(ctx, p.network, p.metrics) })
 	if p.server != nil {
-		jobs = append(jobs, func(ctx context.Context) error { return supervise(ctx, p.server) })
+		p.add(func(ctx context.Context) error { return supervise(ctx, p.server) })
 	}
-	if err := f.keep.Drop(log, privilege.Need{Dirs: []string{p.data}}); err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "gcollect %s: ready; %s\n", p.id, strings.Join(where, ", "))
-	control.Notify("READY=1")
-	return all(ctx, jobs)
-}
-
-// all runs jobs until one fails or ctx ends, and waits for all of them.
-func all(ctx context.Context, jobs []func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, len(jobs))
-	for _, j := range jobs {
-		go func() {
-			err := j(ctx)
-			cancel()
-			ended <- err
-		}()
-	}
-	var errs []error
-	for range jobs {
-		errs = append(errs, <-ended)
-	}
-	return errors.Join(errs...)
+	return p.run(ctx, &f.keep, privilege.Need{Dirs: []string{p.data}}, stdout, p.id, strings.Join(where, ", "))
 }
 
 // supervise returns an error when the server can no longer store streams, for instance
@@ -302,15 +270,6 @@ func supervise(ctx context.Context, s *natsserver.Server) error {
 	case <-s.Failed():
 		return errors.New("the disk is full, or cannot be written: nothing more can be kept. What was acknowledged is there; make room, and start gcollect again")
 	}
-}
-
-// serveMetrics answers requests for metrics, from so many connections, and for as long, as
-// daemons do.
-func serveMetrics(ctx context.Context, l net.Listener, r *prometheus.Registry, c *control.Clients) error {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", control.Metrics(r))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	return control.Serve(ctx, mux, []net.Listener{l}, c)
 }
 
 // connect opens the connection to the streams, and the server if it is within.

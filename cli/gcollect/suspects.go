@@ -18,6 +18,7 @@ import (
 	"gswitch/collect"
 	"gswitch/config"
 	"gswitch/control/cli"
+	"gswitch/table"
 	"gswitch/telemetry/lossradar"
 )
 
@@ -202,7 +203,7 @@ func printSuspects(w io.Writer, found []suspect, left, links int) {
 	case len(found) == 0:
 		fmt.Fprintln(w, "no rule explains what was lost with one bit of it wrong")
 	default:
-		t := cli.NewTable("LINK", "LIST", ">SEQ", "RULE", "WRONG", ">FLOWS LOST")
+		t := table.New("LINK", "LIST", ">SEQ", "RULE", "WRONG", ">FLOWS LOST")
 		for _, s := range found {
 			t.Row(s.Link, s.List, strconv.Itoa(s.Seq), s.Rule, "a bit of its "+s.Wrong, s.Flows)
 		}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"gswitch/cc"
 	"gswitch/options"
+	"gswitch/table"
 )
 
 func ccCommand() *cobra.Command {
@@ -29,12 +29,11 @@ func ccCommand() *cobra.Command {
 }
 
 func writeAlgorithms(w io.Writer, infos []cc.Info) error {
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, "NAME\tDECIDES\tNEEDS\tPAPER")
+	t := table.New("NAME", "DECIDES", "NEEDS", "PAPER")
 	for _, in := range infos {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", in.Name, in.Kind, in.Needs, in.Cite)
+		t.Row(in.Name, in.Kind, in.Needs, in.Cite)
 	}
-	return tw.Flush()
+	return t.Print(w)
 }
 
 func writeAlgorithm(w io.Writer, in *cc.Info) error {

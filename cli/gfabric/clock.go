@@ -13,6 +13,7 @@ import (
 	"gswitch/fabric"
 	"gswitch/fabric/clock"
 	"gswitch/frame"
+	"gswitch/table"
 	"gswitch/units"
 )
 
@@ -127,7 +128,7 @@ func (p *clockPlan) rows() (v []clockRow) {
 }
 
 func (p *clockPlan) write(out io.Writer) error {
-	w := cli.NewTable("NODE", "PARENT", "SECOND", ">HOPS", ">MOST HOPS", ">EPS", ">MOST EPS", "ROLE")
+	w := table.New("NODE", "PARENT", "SECOND", ">HOPS", ">MOST HOPS", ">EPS", ">MOST EPS", "ROLE")
 	for _, r := range p.rows() {
 		w.Row(r.Node, r.Parent, r.Second, r.Hops, r.MostHops, r.Eps, r.MostEps, r.Role)
 	}

@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"gswitch/deter"
 	"gswitch/frame"
+	"gswitch/table"
 	"gswitch/wholefile"
 )
 
@@ -62,8 +62,10 @@ func diagnoseCommand() *cobra.Command {
 
 // steps prints what both ends of a connection did, each in its order.
 func (f *diagnoseFlags) steps(w io.Writer, logs []*deter.Log) error {
-	fmt.Fprintf(w, "%s\n", logs[0].Name)
-	fmt.Fprintln(w, "AT\tEND\tEVENT\tPACKET\tSEQ\tLEN\tACK\tFLAGS\tCWND\tFLIGHT\tPEER WINDOW\tUNSENT\tRTT\tRTO")
+	if _, err := fmt.Fprintf(w, "%s\n", logs[0].Name); err != nil {
+		return err
+	}
+	t := table.New("AT", "END", "EVENT", "PACKET", "SEQ", "LEN", "ACK", "FLAGS", "CWND", "FLIGHT", "PEER WINDOW", "UNSENT", "RTT", "RTO")
 	_, err := deter.Replay(logs, func(s *deter.Step) {
 		at := s.At.Duration()
 		if at < f.from || at > f.to {
@@ -76,9 +78,9 @@ func (f *diagnoseFlags) steps(w io.Writer, logs []*deter.Log) error {
 			packet = fmt.Sprintf("\t\t%d\t\t", s.N)
 		}
 		c := s.Conn
-		fmt.Fprintf(w, "%v\t%d\t%v\t%s\t%d\t%d\t%d\t%d\t%v\t%v\n", at, s.End, s.Kind, packet, c.Window(), c.InFlight(), c.PeerWindow(), c.Unsent(), c.RTT().Duration(), c.RTO().Duration())
+		t.Rowf("%v\t%d\t%v\t%s\t%d\t%d\t%d\t%d\t%v\t%v", at, s.End, s.Kind, packet, c.Window(), c.InFlight(), c.PeerWindow(), c.Unsent(), c.RTT().Duration(), c.RTO().Duration())
 	})
-	return err
+	return errors.Join(err, t.Print(w))
 }
 
 func (f *diagnoseFlags) run(out io.Writer, path string) error {
@@ -86,18 +88,17 @@ func (f *diagnoseFlags) run(out io.Writer, path string) error {
 		return f.analyse(out, path)
 	}
 	replayed, messages, wrong := 0, 0, 0
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if f.trace {
 		err := eachConnection(path, func(logs []*deter.Log) error {
 			if !strings.Contains(logs[0].Name, f.only) {
 				return nil
 			}
 			replayed++
-			return f.steps(w, logs)
+			return f.steps(out, logs)
 		})
-		return errors.Join(mistake(err), w.Flush())
+		return mistake(err)
 	}
-	fmt.Fprintln(w, "CONNECTION\tGROUP\tAT\tBYTES\tTOOK\tCAUSE\tLASTED\tWHY")
+	t := table.New("CONNECTION", "GROUP", "AT", "BYTES", "TOOK", "CAUSE", "LASTED", "WHY")
 	visit := func(logs []*deter.Log) error {
 		if !strings.Contains(logs[0].Name, f.only) {
 			return nil
@@ -114,7 +115,7 @@ func (f *diagnoseFlags) run(out io.Writer, path string) error {
 			if len(d.Intervals[i].Findings) > 0 {
 				wrong++
 			}
-			f.write(w, logs[0], &d.Intervals[i])
+			f.write(t, logs[0], &d.Intervals[i])
 		}
 		return nil
 	}
@@ -124,21 +125,21 @@ func (f *diagnoseFlags) run(out io.Writer, path string) error {
 	if replayed == 0 {
 		return inputf("%s has no records of such connections: scenarios make them with measure.connections", path)
 	}
-	if err := w.Flush(); err != nil {
+	if err := t.Print(out); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "%d connections replayed, all packets identical; something went wrong in %d of %d messages\n", replayed, wrong, messages)
 	return err
 }
 
-// write prints a message, with what delayed it.
-func (f *diagnoseFlags) write(w io.Writer, l *deter.Log, v *deter.Interval) {
+// write adds a message, with what delayed it.
+func (f *diagnoseFlags) write(t *table.Table, l *deter.Log, v *deter.Interval) {
 	head := fmt.Sprintf("%s\t%s\t%v\t%d\t%v", l.Name, l.Group, v.From.Duration(), v.Bytes, (v.To - v.From).Duration())
 	if len(v.Findings) == 0 && f.all {
-		fmt.Fprintf(w, "%s\t-\t\t\n", head)
+		t.Rowf("%s\t-\t\t", head)
 	}
 	for _, x := range v.Findings {
-		fmt.Fprintf(w, "%s\t%s\t%v\t%s\n", head, x.Cause, x.Lasted.Duration(), x.Why)
+		t.Rowf("%s\t%s\t%v\t%s", head, x.Cause, x.Lasted.Duration(), x.Why)
 	}
 }
 

@@ -8,13 +8,13 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"gswitch/capture"
 	"gswitch/control/cli"
 	"gswitch/deter"
 	"gswitch/frame"
+	"gswitch/table"
 	"gswitch/tcp"
 	"gswitch/wire"
 )
@@ -64,8 +64,7 @@ func (f *diagnoseFlags) analyse(out io.Writer, path string) error {
 	for _, i := range in.Interfaces() {
 		lost += i.Lost
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FROM\tTO\tAT\tLASTED\tPACKETS\tBYTES\tRETRANSMITTED\tTIMEOUTS\tLATE\tDUPLICATE ACKS\tZERO WINDOWS")
+	t := table.New("FROM", "TO", "AT", "LASTED", "PACKETS", "BYTES", "RETRANSMITTED", "TIMEOUTS", "LATE", "DUPLICATE ACKS", "ZERO WINDOWS")
 	n := 0
 	for _, c := range o.Connections() {
 		if !strings.Contains(fmt.Sprintf("%v > %v", c.Ends[0], c.Ends[1]), f.only) {
@@ -74,14 +73,14 @@ func (f *diagnoseFlags) analyse(out io.Writer, path string) error {
 		n++
 		for end := range c.By {
 			d := &c.By[end]
-			fmt.Fprintf(w, "%v\t%v\t%v\t%v\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.Ends[end], c.Ends[1-end], c.From.Duration().Round(time.Microsecond), (c.To - c.From).Duration().Round(time.Microsecond),
+			t.Row(c.Ends[end], c.Ends[1-end], c.From.Duration().Round(time.Microsecond), (c.To - c.From).Duration().Round(time.Microsecond),
 				d.Packets, d.Bytes, d.Retransmitted, d.Timeouts, d.Late, d.Duplicates, d.ZeroWindows)
 		}
 	}
 	if n == 0 {
 		return inputf("%s has no connections of TCP over IPv4", path)
 	}
-	if err := w.Flush(); err != nil {
+	if err := t.Print(out); err != nil {
 		return err
 	}
 	if lost > 0 {

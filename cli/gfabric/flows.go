@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gswitch/control/cli"
 	"gswitch/fabric/results"
+	"gswitch/table"
 )
 
 // flowsFlags say which flows are shown.
@@ -115,7 +115,7 @@ func (f *flowsFlags) findings(w io.Writer, v []results.FlowFinding) {
 		}
 		return
 	}
-	t := cli.NewTable("WHAT", "FLOW", "AT", ">PACKETS", ">FROM", ">KNOWN", "")
+	t := table.New("WHAT", "FLOW", "AT", ">PACKETS", ">FROM", ">KNOWN", "")
 	shown, rest := rows(f.limit, v)
 	for _, x := range shown {
 		note := ""
@@ -134,7 +134,7 @@ func (f *flowsFlags) findings(w io.Writer, v []results.FlowFinding) {
 // users writes which flows used links: all that are kept of a link that is named, the first
 // of the others.
 func (f *flowsFlags) users(w io.Writer, v []results.FlowLink) {
-	t := cli.NewTable("LINK", ">FLOWS", ">BYTES", "FLOW", ">ITS BYTES", ">PACKETS", ">SLOTS", ">PEAK", ">AT")
+	t := table.New("LINK", ">FLOWS", ">BYTES", "FLOW", ">ITS BYTES", ">PACKETS", ">SLOTS", ">PEAK", ">AT")
 	shown, rest := rows(f.limit, v)
 	for _, l := range shown {
 		top := l.Top
@@ -180,7 +180,7 @@ func (f *flowsFlags) slot(w io.Writer, dir string, file *results.File) error {
 			fmt.Fprintln(w, "  no flow")
 			continue
 		}
-		t := cli.NewTable("FLOW", ">PACKETS", ">BYTES", ">RATE")
+		t := table.New("FLOW", ">PACKETS", ">BYTES", ">RATE")
 		shown, rest := rows(f.limit, v)
 		for _, s := range shown {
 			t.Row(s.Flow, s.Packets, s.Bytes, megabits(8*float64(s.Bytes)/s.Length))

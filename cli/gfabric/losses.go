@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gswitch/control/cli"
 	"gswitch/fabric/results"
+	"gswitch/table"
 	"gswitch/telemetry/lossradar"
 )
 
@@ -70,7 +70,7 @@ func showLosses(w io.Writer, f *results.File, dir, link, cause string, asJSON bo
 			fmt.Fprintln(w, "  no losses")
 			continue
 		}
-		t := cli.NewTable("LINK", ">LOST", ">SHARE", "CAUSE", ">FLOWS", ">FIRST", ">LAST", "SUCH AS")
+		t := table.New("LINK", ">LOST", ">SHARE", "CAUSE", ">FLOWS", ">FIRST", ">LAST", "SUCH AS")
 		for _, l := range v {
 			t.Row(l.Link, l.Frames, fmt.Sprintf("%.3g %%", 100*float64(l.Frames)/float64(max(l.Sent, 1))), l.Cause, l.Flows,
 				fmt.Sprintf("%.3f ms", 1e3*l.First), fmt.Sprintf("%.3f ms", 1e3*l.Last), strings.Join(l.Examples[:min(1, len(l.Examples))], ", "))

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"gswitch/control"
-	"gswitch/control/cli"
 	"gswitch/control/host"
 	"gswitch/frame"
 	"gswitch/replay"
+	"gswitch/table"
 	"gswitch/wire"
 )
 
@@ -108,7 +108,7 @@ func (o *minimised) print(w io.Writer, m *minimiser) error {
 		_, err := fmt.Fprintln(w, "none: it comes with no input at all")
 		return err
 	}
-	t := cli.NewTable("AT", "UNTIL", "PORT", "INPUT", ">COUNT")
+	t := table.New("AT", "UNTIL", "PORT", "INPUT", ">COUNT")
 	for _, x := range o.Needed {
 		t.Row((x.at - m.start).Duration(), (x.last - m.start).Duration(), cmp.Or(x.Port, "-"), x.What, x.Count)
 	}

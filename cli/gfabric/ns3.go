@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime/pprof"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"gswitch/fabric/ns3"
 	"gswitch/frame"
 	"gswitch/section"
+	"gswitch/table"
 	"gswitch/wholefile"
 )
 
@@ -178,27 +178,32 @@ func showNS3(p ns3.Progress) {
 }
 
 func writeNS3(w io.Writer, r *ns3.Report) error {
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(tw, "slowdown\tflows\tmean\tp50\tp95\tp99\n")
+	t := table.New("slowdown", "flows", "mean", "p50", "p95", "p99")
 	row := func(label string, b ns3.Band) {
-		fmt.Fprintf(tw, "%s\t%d\t%.3f\t%.3f\t%.3f\t%.3f\n", label, b.N, b.Mean, b.P50, b.P95, b.P99)
+		t.Rowf("%s\t%d\t%.3f\t%.3f\t%.3f\t%.3f", label, b.N, b.Mean, b.P50, b.P95, b.P99)
 	}
 	row("all", ns3.Band{N: r.Flows, Mean: r.SlowMean, P50: r.SlowP50, P95: r.SlowP95, P99: r.SlowP99})
 	for _, b := range r.Bands {
 		row(b.Label, b)
 	}
-	fmt.Fprintln(tw)
-	fmt.Fprintf(tw, "last finish\t%.3f us\n", r.LastFinishUS)
-	fmt.Fprintf(tw, "unfinished\t%d\n", r.Unfinished)
-	fmt.Fprintf(tw, "PFC events\t%d\n", r.PFCEvents)
-	fmt.Fprintf(tw, "drops\t%d\n", r.Drops)
+	sum := table.New()
+	sum.Rowf("last finish\t%.3f us", r.LastFinishUS)
+	sum.Row("unfinished", r.Unfinished)
+	sum.Row("PFC events", r.PFCEvents)
+	sum.Row("drops", r.Drops)
 	for _, d := range r.DropReasons {
-		fmt.Fprintf(tw, "  %s\t%d\n", d.Reason, d.Frames)
+		sum.Rowf("  %s\t%d", d.Reason, d.Frames)
 	}
-	fmt.Fprintf(tw, "sent again\t%d\n", r.Retransmitted)
-	fmt.Fprintf(tw, "wall time\t%.3f s\n", r.WallS)
-	fmt.Fprintf(tw, "frame hops\t%d (%.2f million/s)\n", r.FrameHops, r.FrameHopsPerS/1e6)
-	fmt.Fprintf(tw, "events\t%d\n", r.Events)
-	fmt.Fprintf(tw, "digest\t%s\n", r.Digest)
-	return tw.Flush()
+	sum.Row("sent again", r.Retransmitted)
+	sum.Rowf("wall time\t%.3f s", r.WallS)
+	sum.Rowf("frame hops\t%d (%.2f million/s)", r.FrameHops, r.FrameHopsPerS/1e6)
+	sum.Row("events", r.Events)
+	sum.Row("digest", r.Digest)
+	if err := t.Print(w); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	return sum.Print(w)
 }

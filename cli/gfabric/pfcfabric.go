@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"gswitch/fabric/pauses"
 	"gswitch/fabric/pauses/query"
 	"gswitch/frame"
+	"gswitch/table"
 )
 
 // daemons returns the switches of a fabric that is up; the only one without a
@@ -116,11 +116,10 @@ func writeWaiting(w *query.Waiting, after frame.Time) error {
 		return nil
 	}
 	fmt.Fprintln(&stdout)
-	tw := tabwriter.NewWriter(&stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, "QUEUE\tCLASS\tHELD BACK BY\tFOR\tBYTES\tCAME FROM")
+	t := table.New("QUEUE", "CLASS", "HELD BACK BY", "FOR", "BYTES", "CAME FROM")
 	for i := range w.Waits {
 		v := &w.Waits[i]
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%d\t%s\n", v.At, v.Class, v.At.To, pauses.Seconds(v.For.Seconds()), v.Bytes, strings.Join(v.Names, ", "))
+		t.Row(v.At, v.Class, v.At.To, pauses.Seconds(v.For.Seconds()), v.Bytes, strings.Join(v.Names, ", "))
 	}
-	return tw.Flush()
+	return t.Print(&stdout)
 }

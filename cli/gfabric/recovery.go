@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"gswitch/table"
 	"gswitch/transport"
 )
 
@@ -19,12 +19,11 @@ func recoveryCommand() *cobra.Command {
 }
 
 func writeRecoveries(w io.Writer, kinds []*transport.Kind) error {
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, "NAME\tPAPER\tWHAT IT DOES")
+	t := table.New("NAME", "PAPER", "WHAT IT DOES")
 	for _, k := range kinds {
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", k.Name, k.Cite, k.Title)
+		t.Row(k.Name, k.Cite, k.Title)
 	}
-	return tw.Flush()
+	return t.Print(w)
 }
 
 func writeRecovery(w io.Writer, k *transport.Kind) error {

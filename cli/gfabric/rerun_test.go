@@ -483,7 +483,7 @@ func TestHostOfARunThatProbes(t *testing.T) {
 func TestHostOfARunWithStreams(t *testing.T) {
 	record, _ := recordedRun(t, streams)
 	for host, want := range map[string]string{"h1": "the first frame that would have left otherwise", "h3": "nothing would have been different"} {
-		said, err := replayOf(t, record, "--node", host, "--set", "hosts.tcp.initial_window=2") // it matters to who sends
+		said, err := replayOf(t, record, "--node", host, "--set", "hosts.tcp.initial_window=2") // it matters to the sender
 		if err != nil || !strings.Contains(said, want) {
 			t.Errorf("%s: %v: %s", host, err, said)
 		}

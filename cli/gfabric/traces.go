@@ -15,6 +15,7 @@ import (
 	"gswitch/fabric"
 	"gswitch/fabric/traces"
 	"gswitch/frame"
+	"gswitch/table"
 )
 
 // copiesFlags say which copies are read, and of which network.
@@ -130,7 +131,7 @@ func (f *copiesFlags) traces(w io.Writer, b *traces.Book, v []traces.Verdict) er
 		return printJSON(w, v)
 	}
 	shown, rest := rows(f.limit, v)
-	t := cli.NewTable("TIME", "FLOW", ">ID", "PATH", ">TOOK", "WHAT BECAME OF IT")
+	t := table.New("TIME", "FLOW", ">ID", "PATH", ">TOOK", "WHAT BECAME OF IT")
 	for i := range shown {
 		x := &shown[i]
 		t.Row(x.First.Duration(), x.Flow, x.ID, strings.Join(shorten(x.Path), " "), x.Delay.Duration(), became(x))
@@ -237,7 +238,7 @@ func printWhy[T any](f *copiesFlags, w io.Writer, v []T, none string, columns []
 		return nil
 	}
 	shown, rest := rows(f.limit, v)
-	t := cli.NewTable(columns...)
+	t := table.New(columns...)
 	for _, e := range shown {
 		t.Row(row(e)...)
 	}

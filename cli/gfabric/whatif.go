@@ -20,6 +20,7 @@ import (
 	"gswitch/histogram"
 	"gswitch/replay"
 	"gswitch/section"
+	"gswitch/table"
 	"gswitch/wholefile"
 )
 
@@ -299,7 +300,7 @@ func (d *difference) print(w io.Writer) {
 		fmt.Fprintf(w, "in %v nothing would have been different\n", took)
 		return
 	}
-	t := cli.NewTable("PORT", "WHAT", ">WAS", ">WOULD BE")
+	t := table.New("PORT", "WHAT", ">WAS", ">WOULD BE")
 	for _, r := range d.Rows {
 		t.Row(r.Port, r.What, r.Was, r.Would)
 	}

@@ -13,6 +13,7 @@ import (
 	"gswitch/config"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/table"
 	"gswitch/units"
 	"gswitch/wholefile"
 )
@@ -284,26 +285,24 @@ func spreadOf(spans []uint64) spread {
 // print writes a calibration for people.
 func (r *calibration) print(w io.Writer) {
 	fmt.Fprintf(w, "host %s, %s link, payload %d, worker polls %s\n\n", r.Host, cli.Rate(float64(r.LinkRate)), r.Payload, r.Poll)
-	t := leftColumns(w)
-	fmt.Fprintln(t, "MEASURED\tMIN\tP10\tP50\tP99\tMAX\tPROBES")
+	t := table.New("MEASURED", "MIN", "P10", "P50", "P99", "MAX", "PROBES")
 	for _, p := range r.Peers {
-		fmt.Fprintf(t, "round trip to %s\t%s\t%s\t%s\t%s\t%s\t%d\n", p.Peer, cli.Span(p.Min), cli.Span(p.P10), cli.Span(p.P50), cli.Span(p.P99), cli.Span(p.Max), p.Count)
+		t.Rowf("round trip to %s\t%s\t%s\t%s\t%s\t%s\t%d", p.Peer, cli.Span(p.Min), cli.Span(p.P10), cli.Span(p.P50), cli.Span(p.P99), cli.Span(p.Max), p.Count)
 	}
-	fmt.Fprintf(t, "wake-up of the worker\t%s\t\t%s\t%s\t%s\t%d\n", cli.Span(r.Wake.Min), cli.Span(r.Wake.P50), cli.Span(r.Wake.P99), cli.Span(r.Wake.Max), r.Wake.Count)
-	fmt.Fprintf(t, "reading the clock\t%.0fns\n", r.ClockRead)
-	t.Flush()
+	t.Rowf("wake-up of the worker\t%s\t\t%s\t%s\t%s\t%d", cli.Span(r.Wake.Min), cli.Span(r.Wake.P50), cli.Span(r.Wake.P99), cli.Span(r.Wake.Max), r.Wake.Count)
+	t.Rowf("reading the clock\t%.0fns", r.ClockRead)
+	t.Print(w)
 	if len(r.Rates) > 0 {
 		fmt.Fprintln(w)
-		t = columns(w)
-		fmt.Fprintln(t, "RATE\tGOODPUT\tAGAIN\tRTT P50\t\t")
+		t = table.Right("RATE", "GOODPUT", "AGAIN", "RTT P50", "")
 		for _, p := range r.Rates {
 			verdict := "clean"
 			if !p.Clean {
 				verdict = p.Why
 			}
-			fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t\n", cli.Rate(float64(p.Rate)), cli.Rate(p.Goodput), p.Retransmitted, cli.Span(p.RTT), verdict)
+			t.Row(cli.Rate(float64(p.Rate)), cli.Rate(p.Goodput), p.Retransmitted, cli.Span(p.RTT), verdict)
 		}
-		t.Flush()
+		t.Print(w)
 	}
 	d := &r.Derived
 	fmt.Fprintf(w, "\nRTO_low %s, cap %d packets, BDP %s\n\n# for the configuration of the host:\nbase_rtt: %v\ntimeout: %v\n",

@@ -7,17 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"os"
-	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
-	"golang.org/x/sys/unix"
 
 	"gswitch/config"
 	"gswitch/control"
@@ -192,54 +187,32 @@ func byFlag(err error) error {
 	})
 }
 
-// running are hosts of this process.
-type running struct {
-	d         *host.Daemon
-	doc       *config.Hosts
-	log       *slog.Logger
-	listeners []net.Listener
-}
-
-// start makes hosts, which do not serve their API yet. The end of ctx ends
-// waiting for interfaces.
-func (o *own) start(ctx context.Context, a *app, stderr io.Writer, level slog.Level) (*running, error) {
+// prepared is a daemon of hosts that is yet to start.
+func (o *own) prepared(a *app, stderr io.Writer, level slog.Level) (*cli.Run, *config.Hosts, error) {
 	doc, err := o.document(a)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if o.verbose {
 		level = slog.LevelDebug
 	}
-	r := &running{log: control.NewLogger(stderr, level)}
-	opts := host.Options{Version: version, Source: cmp.Or(o.file, "flags"), Wait: o.wait, Logger: r.log, Override: o.override(a)}
+	log := control.NewLogger(stderr, level)
+	opts := host.Options{Version: version, Source: cmp.Or(o.file, "flags"), Wait: o.wait, Logger: log, Override: o.override(a)}
 	opts.Record = o.record.Dir
 	if opts.Recorder, err = o.record.Recorder(); err != nil {
-		return nil, cli.Usage(err)
+		return nil, nil, cli.Usage(err)
 	}
-	r.doc = doc.Clone()
-	opts.Override(r.doc)
-	if r.listeners, err = control.Listen(config.Control(r.doc.Control)); err != nil {
-		return nil, err
+	shown := doc.Clone()
+	opts.Override(shown)
+	r := &cli.Run{Log: log, Control: config.Control(shown.Control), File: o.file}
+	r.Open = func(ctx context.Context) (cli.Daemon, error) {
+		d, err := host.New(ctx, doc, opts)
+		if err == nil {
+			r.Save = d.SaveRecording
+		}
+		return d, err
 	}
-	if r.d, err = host.New(ctx, doc, opts); err != nil {
-		return nil, errors.Join(err, cli.CloseAll(r.listeners))
-	}
-	if err := r.d.Start(); err != nil {
-		return nil, errors.Join(err, r.d.Stop(), cli.CloseAll(r.listeners))
-	}
-	// What setting up took is not needed again; the packet memory lies apart.
-	debug.FreeOSMemory()
-	return r, nil
-}
-
-// reload reads the file again.
-func (r *running) reload(file string) {
-	if file == "" {
-		r.log.Warn("reload: there is no file; this daemon runs from flags")
-		return
-	}
-	changes, consequences, err := r.d.ReadFile(file)
-	cli.LogReload(r.log, file, changes, consequences, err)
+	return r, shown, nil
 }
 
 // with runs f on the running host that was chosen, or on one that the flags
@@ -255,18 +228,21 @@ func (o *own) with(c *cobra.Command, a *app, f func(context.Context, api.HostCli
 		}
 		return control.Explain(address, f(c.Context(), client))
 	}
-	r, err := o.start(c.Context(), a, c.ErrOrStderr(), slog.LevelWarn)
+	r, _, err := o.prepared(a, c.ErrOrStderr(), slog.LevelWarn)
 	if err != nil {
+		return err
+	}
+	if err := r.Start(c.Context()); err != nil {
 		return err
 	}
 	// The signal that ends the verb ends the hosts after it.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
 	served := make(chan error, 1)
-	go func() { served <- r.d.Serve(ctx, r.listeners) }()
-	socket := r.doc.Control.Socket
+	go func() { served <- r.Serve(ctx) }()
+	socket := r.Control.Socket
 	err = control.Explain(socket, f(c.Context(), control.DialHost(socket)))
 	cancel()
-	return errors.Join(err, <-served, r.d.Stop())
+	return errors.Join(err, <-served)
 }
 
 // summary names the hosts of a document.
@@ -308,22 +284,11 @@ with --keep-privileges.`,
     --record-on timeout`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			hangup := make(chan os.Signal, 1)
-			signal.Notify(hangup, unix.SIGHUP)
-			defer signal.Stop(hangup)
-			r, err := o.start(c.Context(), a, c.ErrOrStderr(), slog.LevelInfo)
-			if errors.Is(err, context.Canceled) {
-				return nil // asked to end while it waited for an interface
-			}
+			r, doc, err := o.prepared(a, c.ErrOrStderr(), slog.LevelInfo)
 			if err != nil {
 				return err
 			}
-			if err := a.keep.Drop(r.log, r.d.Need()); err != nil {
-				return errors.Join(err, r.d.Stop(), cli.CloseAll(r.listeners))
-			}
-			go cli.SaveOnSignal(c.Context(), r.d.SaveRecording, r.log)
-			ready := fmt.Sprintf("%s; control socket %s", summary(r.doc), r.doc.Control.Socket)
-			return cli.Serve(c.Context(), r.d, r.listeners, c.OutOrStdout(), ready, hangup, func() { r.reload(o.file) })
+			return r.UntilSignal(c.Context(), &a.keep, c.OutOrStdout(), summary(doc))
 		},
 	}
 	o.flags(c, false)

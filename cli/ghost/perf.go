@@ -11,6 +11,7 @@ import (
 
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/table"
 	"gswitch/units"
 )
 
@@ -117,18 +118,17 @@ func (a *app) perf(ctx context.Context, w io.Writer, client api.HostClient, r *a
 		return wrong
 	}
 	fmt.Fprintf(w, "RDMA %s bandwidth, %d at once\n", r.Operation, depth)
-	t := columns(w)
-	fmt.Fprintln(t, "#bytes\t#iterations\tBW [Mb/s]\tMsgRate [kpps]\tsent again\t")
+	t := table.Right("#bytes", "#iterations", "BW [Mb/s]", "MsgRate [kpps]", "sent again")
 	for _, p := range rows {
-		fmt.Fprintf(t, "%d\t%d\t%.2f\t%.3f\t%d\t\n", p.Bytes, p.Iterations, p.BitsPerSec/1e6, p.MessageRate/1e3, p.Retransmitted)
+		t.Rowf("%d\t%d\t%.2f\t%.3f\t%d", p.Bytes, p.Iterations, p.BitsPerSec/1e6, p.MessageRate/1e3, p.Retransmitted)
 	}
-	t.Flush()
+	t.Print(w)
 	fmt.Fprintf(w, "\nRDMA %s latency\n", r.Operation)
-	fmt.Fprintln(t, "#bytes\t#iterations\tt_min [us]\tt_max [us]\tt_typical [us]\tt_avg [us]\tt_99% [us]\t")
+	t = table.Right("#bytes", "#iterations", "t_min [us]", "t_max [us]", "t_typical [us]", "t_avg [us]", "t_99% [us]")
 	us := func(ns uint64) float64 { return float64(ns) / 1e3 }
 	for _, p := range rows {
-		fmt.Fprintf(t, "%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", p.Bytes, p.Iterations, us(p.LatencyMin), us(p.LatencyMax), us(p.LatencyP50), p.LatencyMean/1e3, us(p.LatencyP99))
+		t.Rowf("%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f", p.Bytes, p.Iterations, us(p.LatencyMin), us(p.LatencyMax), us(p.LatencyP50), p.LatencyMean/1e3, us(p.LatencyP99))
 	}
-	t.Flush()
+	t.Print(w)
 	return wrong
 }

@@ -2,21 +2,11 @@ package ghost
 
 import (
 	"fmt"
-	"io"
-	"text/tabwriter"
 
 	"gswitch/control/api"
 	"gswitch/control/cli"
 	"gswitch/units"
 )
-
-// columns aligns what is written to it with tabs between cells, to the right.
-func columns(w io.Writer) *tabwriter.Writer {
-	return tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-}
-
-// leftColumns aligns to the left.
-func leftColumns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
 // size writes bytes with four digits.
 func size(n uint64) string { return units.Bytes.Brief(float64(n)) }

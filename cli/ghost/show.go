@@ -13,6 +13,7 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/table"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -104,7 +105,7 @@ func ofHost[T interface{ GetHost() string }](list []T) func(T, string) string {
 }
 
 func printHosts(w io.Writer, m *api.HostList) {
-	t := cli.NewTable("HOST", "ADDRESS", "ON", "MODE", ">WORKER", ">LINK", ">QPS", ">RX FRAMES", ">TX FRAMES", ">LATE P99", "STATE")
+	t := table.New("HOST", "ADDRESS", "ON", "MODE", ">WORKER", ">LINK", ">QPS", ">RX FRAMES", ">TX FRAMES", ">LATE P99", "STATE")
 	for _, h := range m.Hosts {
 		on := h.Interface
 		if h.Netns != "" {
@@ -116,32 +117,32 @@ func printHosts(w io.Writer, m *api.HostList) {
 }
 
 func printHost(w io.Writer, h *api.HostStatus) {
-	t := leftColumns(w)
-	fmt.Fprintf(t, "host\t%s, version %s, process %d\n", h.Name, h.Version, h.Pid)
-	fmt.Fprintf(t, "port\t%s %s, %s, AF_XDP %s\n", h.Interface, h.Netns, h.State, h.XdpMode)
-	fmt.Fprintf(t, "address\t%s, %s\n", h.Address, h.Mac)
+	t := table.New()
+	t.Rowf("host\t%s, version %s, process %d", h.Name, h.Version, h.Pid)
+	t.Rowf("port\t%s %s, %s, AF_XDP %s", h.Interface, h.Netns, h.State, h.XdpMode)
+	t.Rowf("address\t%s, %s", h.Address, h.Mac)
 	if h.Gateway != "" {
-		fmt.Fprintf(t, "gateway\t%s\n", h.Gateway)
+		t.Rowf("gateway\t%s", h.Gateway)
 	}
-	fmt.Fprintf(t, "link\t%s, payload %d, T %s\n", cli.Rate(float64(h.Rate)), h.Payload, cli.Span(h.BaseRtt))
-	fmt.Fprintf(t, "defaults\tcongestion %s, telemetry %s, recovery %s\n", h.Congestion, h.Telemetry, h.Recovery)
-	fmt.Fprintf(t, "serving\t%v\n", h.Serving)
-	fmt.Fprintf(t, "received\t%d frames, %s, %d messages\n", h.RxFrames, size(h.RxBytes), h.MessagesReceived)
-	fmt.Fprintf(t, "sent\t%d frames, %s, %d messages, %d again, %d timeouts\n", h.TxFrames, size(h.TxBytes), h.MessagesSent, h.Retransmissions, h.Timeouts)
-	fmt.Fprintf(t, "congestion\t%d frames came with a mark, %d sent with one of our own, %s\n", h.EcnMarkedFrames, h.SourceMarkedFrames, cli.Plural(int(h.Quenches), "quench"))
+	t.Rowf("link\t%s, payload %d, T %s", cli.Rate(float64(h.Rate)), h.Payload, cli.Span(h.BaseRtt))
+	t.Rowf("defaults\tcongestion %s, telemetry %s, recovery %s", h.Congestion, h.Telemetry, h.Recovery)
+	t.Rowf("serving\t%v", h.Serving)
+	t.Rowf("received\t%d frames, %s, %d messages", h.RxFrames, size(h.RxBytes), h.MessagesReceived)
+	t.Rowf("sent\t%d frames, %s, %d messages, %d again, %d timeouts", h.TxFrames, size(h.TxBytes), h.MessagesSent, h.Retransmissions, h.Timeouts)
+	t.Rowf("congestion\t%d frames came with a mark, %d sent with one of our own, %s", h.EcnMarkedFrames, h.SourceMarkedFrames, cli.Plural(int(h.Quenches), "quench"))
 	m := h.Timing
-	fmt.Fprintf(t, "worker\t%d, %s, busy %.1f %%; %s\n", h.Worker, m.Poll, 100*m.BusyRatio, cli.Plural(int(h.Queues), "queue"))
-	fmt.Fprintf(t, "frames late\tp50 %s, p99 %s, max %s\n", cli.Span(m.FrameLateP50), cli.Span(m.FrameLateP99), cli.Span(m.FrameLateMax))
-	fmt.Fprintf(t, "timers late\tp50 %s, p99 %s, max %s\n", cli.Span(m.TimerLateP50), cli.Span(m.TimerLateP99), cli.Span(m.TimerLateMax))
+	t.Rowf("worker\t%d, %s, busy %.1f %%; %s", h.Worker, m.Poll, 100*m.BusyRatio, cli.Plural(int(h.Queues), "queue"))
+	t.Rowf("frames late\tp50 %s, p99 %s, max %s", cli.Span(m.FrameLateP50), cli.Span(m.FrameLateP99), cli.Span(m.FrameLateMax))
+	t.Rowf("timers late\tp50 %s, p99 %s, max %s", cli.Span(m.TimerLateP50), cli.Span(m.TimerLateP99), cli.Span(m.TimerLateMax))
 	for _, s := range h.Warnings {
-		fmt.Fprintf(t, "warning\t%s\n", s)
+		t.Rowf("warning\t%s", s)
 	}
-	t.Flush()
+	t.Print(w)
 }
 
 func printFlows(w io.Writer, m *api.Flows) {
 	of := ofHost(m.Flows)
-	t := cli.NewTable("FLOW", "WHAT", ">DONE", ">OF", ">GOODPUT", "CC", ">RATE", ">WINDOW", ">RTT", ">MEDIAN", "BOTTLENECK")
+	t := table.New("FLOW", "WHAT", ">DONE", ">OF", ">GOODPUT", "CC", ">RATE", ">WINDOW", ">RTT", ">MEDIAN", "BOTTLENECK")
 	for _, f := range m.Flows {
 		total, at := "?", "-"
 		if f.Total > 0 {
@@ -180,7 +181,7 @@ func unless(missing bool, text string) string {
 
 func printQPs(w io.Writer, m *api.QueuePairs) {
 	of := ofHost(m.QueuePairs)
-	t := cli.NewTable("QP", ">REMOTE", "PEER", "ROLE", "SERVICE", ">CLASS", "STATE", ">IN FLIGHT", ">SENT", ">RECEIVED", ">AGAIN", ">NAKS", ">TIMEOUTS")
+	t := table.New("QP", ">REMOTE", "PEER", "ROLE", "SERVICE", ">CLASS", "STATE", ">IN FLIGHT", ">SENT", ">RECEIVED", ">AGAIN", ">NAKS", ">TIMEOUTS")
 	for _, q := range m.QueuePairs {
 		t.Row(of(q, fmt.Sprintf("%#x", q.Number)), fmt.Sprintf("%#x", q.Remote), q.Peer, q.Role, q.Service, q.Class, q.State,
 			size(q.InFlight), size(q.TxBytes), size(q.RxBytes), q.Retransmitted, q.Naks, q.Timeouts)
@@ -190,7 +191,7 @@ func printQPs(w io.Writer, m *api.QueuePairs) {
 
 func printCC(w io.Writer, m *api.QueuePairs) {
 	of := ofHost(m.QueuePairs)
-	t := cli.NewTable("QP", "PEER", "CONGESTION", ">RATE", ">WINDOW", ">MARKS", ">CNPS", "INTERNALS")
+	t := table.New("QP", "PEER", "CONGESTION", ">RATE", ">WINDOW", ">MARKS", ">CNPS", "INTERNALS")
 	for _, q := range m.QueuePairs {
 		var in []string
 		for _, v := range q.Internals {
@@ -203,7 +204,7 @@ func printCC(w io.Writer, m *api.QueuePairs) {
 
 func printPFC(w io.Writer, m *api.HostPFC) {
 	of := ofHost(m.Classes)
-	t := cli.NewTable(">CLASS", "PAUSED", "QUENCHED", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED FOR", ">ASKED FOR")
+	t := table.New(">CLASS", "PAUSED", "QUENCHED", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED FOR", ">ASKED FOR")
 	for _, c := range m.Classes {
 		t.Row(of(c, fmt.Sprint(c.Class)), c.Paused, c.Quenched, c.RxXoff, c.RxXon, c.TxXoff, c.TxXon, cli.Span(uint64(1e9*c.PausedSeconds)), cli.Span(uint64(1e9*c.AskedSeconds)))
 	}
@@ -216,7 +217,7 @@ func printDrops(w io.Writer, m *api.HostDrops) {
 		return
 	}
 	of := ofHost(m.Drops)
-	t := cli.NewTable("REASON", ">FRAMES")
+	t := table.New("REASON", ">FRAMES")
 	for _, d := range m.Drops {
 		t.Row(of(d, d.Reason), d.Frames)
 	}

@@ -14,6 +14,7 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/table"
 )
 
 func (a *app) tcpCommand() *cobra.Command {
@@ -168,7 +169,7 @@ func (a *app) carried(c *cobra.Command, m *api.StreamReport) error {
 
 func printStreams(w io.Writer, m *api.TCPStreams) {
 	of := ofHost(m.Streams)
-	t := cli.NewTable("LOCAL", "REMOTE", "STATE", ">ACKED", ">IN FLIGHT", ">WINDOW", ">PEER WINDOW", ">RTT", ">RTO", ">SENT", ">AGAIN", ">TIMEOUTS")
+	t := table.New("LOCAL", "REMOTE", "STATE", ">ACKED", ">IN FLIGHT", ">WINDOW", ">PEER WINDOW", ">RTT", ">RTO", ">SENT", ">AGAIN", ">TIMEOUTS")
 	for _, s := range m.Streams {
 		t.Row(of(s, s.Local), s.Remote, s.State, size(s.Acked), size(s.InFlight), size(s.Window), size(s.PeerWindow), cli.Span(s.Rtt), cli.Span(s.Rto), s.Sent, s.Retransmitted, s.Timeouts)
 	}

@@ -15,6 +15,7 @@ import (
 	"gswitch/clocktime"
 	"gswitch/control"
 	"gswitch/control/cli"
+	"gswitch/table"
 )
 
 // timeNow is what time prints.
@@ -77,7 +78,7 @@ func (a *app) timeCommand() *cobra.Command {
 }
 
 func printTimes(w io.Writer, all []timeNow) {
-	t := cli.NewTable("HOST", "STATE", "EARLIEST", "LATEST", ">UNCERTAINTY", "ROOT")
+	t := table.New("HOST", "STATE", "EARLIEST", "LATEST", ">UNCERTAINTY", "ROOT")
 	for _, v := range all {
 		if v.Latest.IsZero() {
 			t.Row(v.Host, v.State, "-", "-", "-", "-")

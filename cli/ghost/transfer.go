@@ -13,6 +13,7 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/table"
 )
 
 // how are the flags of how messages are moved.
@@ -131,18 +132,15 @@ telemetry shows.`,
 
 func (a *app) send(ctx context.Context, w io.Writer, client api.HostClient, r *api.TransferRequest) error {
 	var samples []*api.TransferSample
-	t := columns(w)
-	if !a.json {
-		fmt.Fprintln(t, "MESSAGE\tCOMPLETION\tGOODPUT\t")
-	}
+	t := table.Right("MESSAGE", "COMPLETION", "GOODPUT")
 	report, err := a.move(ctx, client, r, func(s *api.TransferSample) {
 		if a.json {
 			samples = append(samples, s)
 			return
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t\n", s.Message, cli.Span(s.End-s.Start), cli.Rate(8e9*float64(r.Size)/float64(max(1, s.End-s.Start))))
+		t.Rowf("%d\t%s\t%s", s.Message, cli.Span(s.End-s.Start), cli.Rate(8e9*float64(r.Size)/float64(max(1, s.End-s.Start))))
 		if s.Message%32 == 31 {
-			t.Flush() // let long lists be seen while they grow
+			t.Flush(w) // let long lists be seen while they grow
 		}
 	})
 	if report == nil {
@@ -152,7 +150,7 @@ func (a *app) send(ctx context.Context, w io.Writer, client api.HostClient, r *a
 		out := &api.TransferReport{Done: true, State: report.State, Error: report.Error, LocalQp: report.LocalQp, RemoteQp: report.RemoteQp, Samples: samples, Result: report.Result}
 		return errors.Join(cli.PrintJSON(w, out), err, corrupted(report.Result))
 	}
-	t.Flush()
+	t.Flush(w)
 	if err == nil {
 		fmt.Fprintln(w)
 		printResult(w, report.Result)
@@ -161,41 +159,39 @@ func (a *app) send(ctx context.Context, w io.Writer, client api.HostClient, r *a
 }
 
 func printResult(w io.Writer, r *api.TransferResult) {
-	t := leftColumns(w)
-	fmt.Fprintf(t, "congestion\t%s, telemetry %s, recovery %s\n", r.Congestion, r.Telemetry, r.Recovery)
-	fmt.Fprintf(t, "goodput\t%s: %s in %s\n", cli.Rate(r.Goodput), size(r.Bytes), cli.Span(r.Elapsed))
+	t := table.New()
+	t.Rowf("congestion\t%s, telemetry %s, recovery %s", r.Congestion, r.Telemetry, r.Recovery)
+	t.Rowf("goodput\t%s: %s in %s", cli.Rate(r.Goodput), size(r.Bytes), cli.Span(r.Elapsed))
 	verified := fmt.Sprintf("%s, %d messages, as sent", size(r.VerifiedBytes), r.ReceivedMessages)
 	if r.Corrupt > 0 {
 		verified = fmt.Sprintf("%s, %d frames NOT AS SENT", size(r.VerifiedBytes), r.Corrupt)
 	}
-	fmt.Fprintf(t, "received\t%s\n", verified)
-	fmt.Fprintf(t, "sent again\t%d frames, %d timeouts\n", r.Retransmitted, r.Timeouts)
-	t.Flush()
+	t.Rowf("received\t%s", verified)
+	t.Rowf("sent again\t%d frames, %d timeouts", r.Retransmitted, r.Timeouts)
+	t.Print(w)
 	fmt.Fprintln(w)
-	t = columns(w)
-	fmt.Fprintln(t, "TIME\tMIN\tMEAN\tP50\tP95\tP99\tMAX\t")
+	t = table.Right("TIME", "MIN", "MEAN", "P50", "P95", "P99", "MAX")
 	line := func(name string, p *api.Percentiles) {
 		if p != nil {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, cli.Span(p.Min), cli.Span(uint64(p.Mean)), cli.Span(p.P50), cli.Span(p.P95), cli.Span(p.P99), cli.Span(p.Max))
+			t.Rowf("%s\t%s\t%s\t%s\t%s\t%s\t%s", name, cli.Span(p.Min), cli.Span(uint64(p.Mean)), cli.Span(p.P50), cli.Span(p.P95), cli.Span(p.P99), cli.Span(p.Max))
 		}
 	}
 	line("completion", r.Completion)
 	line("round trip", r.Rtt)
-	t.Flush()
+	t.Print(w)
 	if len(r.Path) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	t = columns(w)
-	fmt.Fprintln(t, "HOP\tWHERE\tRATE\tQUEUE P50\tP95\tP99\tMAX\tMAX/BDP\t")
+	t = table.Right("HOP", "WHERE", "RATE", "QUEUE P50", "P95", "P99", "MAX", "MAX/BDP")
 	for i, h := range r.Path {
 		rate := "?"
 		if h.Last.Rate > 0 {
 			rate = cli.Rate(float64(h.Last.Rate))
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t\n", i+1, hopName(h.Last), rate, size(h.QueueP50), size(h.QueueP95), size(h.QueueP99), size(h.QueueMax), float64(h.QueueMax)/float64(max(1, r.Bdp)))
+		t.Rowf("%d\t%s\t%s\t%s\t%s\t%s\t%s\t%.2f", i+1, hopName(h.Last), rate, size(h.QueueP50), size(h.QueueP95), size(h.QueueP99), size(h.QueueMax), float64(h.QueueMax)/float64(max(1, r.Bdp)))
 	}
-	t.Flush()
+	t.Print(w)
 	fmt.Fprintf(w, "BDP %s\n", size(r.Bdp))
 }
 

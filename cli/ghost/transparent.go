@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	"gswitch/config"
@@ -25,6 +22,7 @@ import (
 	"gswitch/control/cli"
 	"gswitch/control/host"
 	"gswitch/section"
+	"gswitch/table"
 	"gswitch/wholefile"
 )
 
@@ -181,51 +179,21 @@ func transparentByFlag(err error) error {
 }
 
 func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent, file string) error {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, unix.SIGHUP)
-	defer signal.Stop(hangup)
 	level := slog.LevelInfo
 	if v, _ := c.Flags().GetBool("verbose"); v {
 		level = slog.LevelDebug
 	}
-	wait, _ := c.Flags().GetDuration("wait")
-	override := a.transparentOverride(c)
-	override(doc)
-	listeners, err := control.Listen(config.Control(doc.Control))
-	if err != nil {
-		return err
-	}
 	log := control.NewLogger(c.ErrOrStderr(), level)
-	t, err := host.NewTransparent(c.Context(), doc, host.TransparentOptions{Version: version, Source: cmp.Or(file, "flags"), Wait: wait, Logger: log, Override: override})
-	if errors.Is(err, context.Canceled) {
-		log.Info("asked to end while it waited for an interface", "error", err)
-		return cli.CloseAll(listeners)
-	}
-	if err == nil {
-		err = t.Start()
-		if err == nil {
-			err = a.keep.Drop(log, t.Need())
-		}
-		if err != nil {
-			err = errors.Join(err, t.Stop())
-		}
-	}
-	if err != nil {
-		return errors.Join(err, cli.CloseAll(listeners))
-	}
+	opts := host.TransparentOptions{Version: version, Source: cmp.Or(file, "flags"), Logger: log, Override: a.transparentOverride(c)}
+	opts.Wait, _ = c.Flags().GetDuration("wait")
+	opts.Override(doc)
 	parts := make([]string, len(doc.Bumps))
 	for i := range doc.Bumps {
 		parts[i] = fmt.Sprintf("%s between %s (kernel) and %s (network)", doc.Bumps[i].Name, doc.Bumps[i].Inner, doc.Bumps[i].Outer)
 	}
-	ready := fmt.Sprintf("%s; control socket %s", strings.Join(parts, ", "), doc.Control.Socket)
-	return cli.Serve(c.Context(), t, listeners, c.OutOrStdout(), ready, hangup, func() {
-		if file == "" {
-			log.Warn("reload: there is no file; this daemon runs from flags")
-			return
-		}
-		changes, consequences, err := t.ReadFile(file)
-		cli.LogReload(log, file, changes, consequences, err)
-	})
+	r := &cli.Run{Log: log, Control: config.Control(doc.Control), File: file}
+	r.Open = func(ctx context.Context) (cli.Daemon, error) { return host.NewTransparent(ctx, doc, opts) }
+	return r.UntilSignal(c.Context(), &a.keep, c.OutOrStdout(), strings.Join(parts, ", "))
 }
 
 // withChannels adds the views of bumps to "ghost show".
@@ -289,13 +257,12 @@ func transparentView[M proto.Message](a *app, use, short string, ask func(contex
 }
 
 func printChannels(w io.Writer, m *api.Channels) {
-	t := columns(w)
-	fmt.Fprintln(t, "HOST\tPROTOCOL\tLOCAL\tREMOTE\tSTATE\tCC\tRATE\tWINDOW\tIN FLIGHT\tQUEUE\tSENT\tRECEIVED\tFRAMES\tAGAIN\tDROPS\tMARKS\t")
+	t := table.Right("HOST", "PROTOCOL", "LOCAL", "REMOTE", "STATE", "CC", "RATE", "WINDOW", "IN FLIGHT", "QUEUE", "SENT", "RECEIVED", "FRAMES", "AGAIN", "DROPS", "MARKS")
 	for _, c := range m.Channels {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t\n", c.Host, c.Protocol, end(c.Local, c.LocalPort), end(c.Remote, c.RemotePort), c.State,
+		t.Rowf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d", c.Host, c.Protocol, end(c.Local, c.LocalPort), end(c.Remote, c.RemotePort), c.State,
 			c.Congestion, cli.Rate(c.Rate), size(uint64(c.Window)), size(c.InFlight), size(c.Queue), size(c.TxBytes), size(c.RxBytes), c.TxFrames, c.Retransmitted, c.Drops, c.Marks)
 	}
-	t.Flush()
+	t.Print(w)
 }
 
 // end is an address with its port, as URLs write it.
@@ -322,30 +289,30 @@ func printBumps(w io.Writer, m *api.Bumps) {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		t := leftColumns(w)
-		fmt.Fprintf(t, "host\t%s %s\n", b.Name, b.Mac)
-		fmt.Fprintf(t, "inner\t%s, %s, AF_XDP %s\n", place(b.Inner, b.Netns), b.InnerState, b.InnerMode)
-		fmt.Fprintf(t, "outer\t%s, %s, AF_XDP %s\n", place(b.Outer, b.Netns), b.OuterState, b.OuterMode)
-		fmt.Fprintf(t, "link\t%s, MTU %d, T %s\n", cli.Rate(float64(b.Rate)), b.Mtu, cli.Span(b.BaseRtt))
-		fmt.Fprintf(t, "channels\t%d for tuples, %d for hosts; by %s, %s, telemetry %s, recovery %s; packets to %d bytes, queue %s\n", b.TupleChannels, b.HostChannels,
+		t := table.New()
+		t.Rowf("host\t%s %s", b.Name, b.Mac)
+		t.Rowf("inner\t%s, %s, AF_XDP %s", place(b.Inner, b.Netns), b.InnerState, b.InnerMode)
+		t.Rowf("outer\t%s, %s, AF_XDP %s", place(b.Outer, b.Netns), b.OuterState, b.OuterMode)
+		t.Rowf("link\t%s, MTU %d, T %s", cli.Rate(float64(b.Rate)), b.Mtu, cli.Span(b.BaseRtt))
+		t.Rowf("channels\t%d for tuples, %d for hosts; by %s, %s, telemetry %s, recovery %s; packets to %d bytes, queue %s", b.TupleChannels, b.HostChannels,
 			b.Flows, b.Congestion, b.Telemetry, b.Recovery, b.Packet, size(b.Queue))
-		fmt.Fprintf(t, "from kernel\t%d frames, %s\n", b.FromKernelFrames, size(b.FromKernelBytes))
-		fmt.Fprintf(t, "to fabric\t%d frames, %s\n", b.ToFabricFrames, size(b.ToFabricBytes))
-		fmt.Fprintf(t, "from fabric\t%d frames, %s\n", b.FromFabricFrames, size(b.FromFabricBytes))
-		fmt.Fprintf(t, "to kernel\t%d frames, %s\n", b.ToKernelFrames, size(b.ToKernelBytes))
-		fmt.Fprintf(t, "carried\t%d packets out, %d in; %d sent again, %d timeouts\n", b.Carried, b.Delivered, b.Retransmissions, b.Timeouts)
-		fmt.Fprintf(t, "untouched\t%d frames out, %d in; %d packets overflowed\n", b.PassedOut, b.PassedIn, b.Overflows)
-		fmt.Fprintf(t, "changed\t%d SYNs clamped, %d packets marked, %d ICMP errors to the kernel\n", b.Clamped, b.Marked, b.TooBigs)
+		t.Rowf("from kernel\t%d frames, %s", b.FromKernelFrames, size(b.FromKernelBytes))
+		t.Rowf("to fabric\t%d frames, %s", b.ToFabricFrames, size(b.ToFabricBytes))
+		t.Rowf("from fabric\t%d frames, %s", b.FromFabricFrames, size(b.FromFabricBytes))
+		t.Rowf("to kernel\t%d frames, %s", b.ToKernelFrames, size(b.ToKernelBytes))
+		t.Rowf("carried\t%d packets out, %d in; %d sent again, %d timeouts", b.Carried, b.Delivered, b.Retransmissions, b.Timeouts)
+		t.Rowf("untouched\t%d frames out, %d in; %d packets overflowed", b.PassedOut, b.PassedIn, b.Overflows)
+		t.Rowf("changed\t%d SYNs clamped, %d packets marked, %d ICMP errors to the kernel", b.Clamped, b.Marked, b.TooBigs)
 		for _, d := range b.Drops {
-			fmt.Fprintf(t, "dropped\t%d %s\n", d.Frames, d.Reason)
+			t.Rowf("dropped\t%d %s", d.Frames, d.Reason)
 		}
 		for _, p := range b.Peers {
-			fmt.Fprintf(t, "peer\t%s %s, %d channels\n", p.Address, p.State, p.Channels)
+			t.Rowf("peer\t%s %s, %d channels", p.Address, p.State, p.Channels)
 		}
-		fmt.Fprintf(t, "frames late\tp50 %s, p99 %s, max %s\n", cli.Span(b.FrameLateP50), cli.Span(b.FrameLateP99), cli.Span(b.FrameLateMax))
+		t.Rowf("frames late\tp50 %s, p99 %s, max %s", cli.Span(b.FrameLateP50), cli.Span(b.FrameLateP99), cli.Span(b.FrameLateMax))
 		for _, s := range b.Warnings {
-			fmt.Fprintf(t, "warning\t%s\n", s)
+			t.Rowf("warning\t%s", s)
 		}
-		t.Flush()
+		t.Print(w)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gswitch/control/api"
-	"gswitch/control/cli"
+	"gswitch/table"
 	"gswitch/units"
 	"gswitch/vswitch"
 )
@@ -57,8 +57,8 @@ func printClocks(w io.Writer, m *api.Clocks) {
 	if len(m.Clocks) == 0 {
 		return
 	}
-	t := cli.NewTable("SWITCH", "STATE", ">UNCERTAINTY", ">HOPS", ">A HOP", "PARENT", "SECOND", "ROOT", ">PLAN")
-	ports := cli.NewTable("PORT", "STAMPS OF WHAT ARRIVES")
+	t := table.New("SWITCH", "STATE", ">UNCERTAINTY", ">HOPS", ">A HOP", "PARENT", "SECOND", "ROOT", ">PLAN")
+	ports := table.New("PORT", "STAMPS OF WHAT ARRIVES")
 	for _, c := range m.Clocks {
 		eps, epoch, hop := "-", "-", "measured"
 		if c.Hop != 0 {

@@ -9,9 +9,8 @@ import (
 	"gswitch/control/api"
 )
 
-// Of each port is said what stamps it has, by the hardware or in software, and of a clock that
-// knows no bound, or follows no plan, that it does not; and what a hop adds to the bound, or that
-// it is measured.
+// The output says for each port which stamps it has, by the hardware or in software. It says of a clock
+// that it has no bound, or follows no plan; and what a hop adds to the bound, or that it is measured.
 func TestPrintClocks(t *testing.T) {
 	hardware, software := "hardware: the clock of the NIC", "kernel: the XDP program, when the driver hands the frame over"
 	clocks := &api.Clocks{Clocks: []*api.Clock{{Switch: "s1", State: "primary", Eps: 25_000, Depth: 1, Hop: 20_000, Parent: "p1", Root: 0xabc, Controlled: true,

@@ -14,6 +14,7 @@ import (
 	"gswitch/config"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/table"
 	"gswitch/units"
 	"gswitch/vswitch"
 )
@@ -94,7 +95,7 @@ func printCounters(w io.Writer, f *vswitch.Feature, m *api.Counters, on bool) {
 }
 
 // countersTable is the table of counters with the same labels.
-func countersTable(feature string, counters []*api.Counter, port func(sw, port string) string) *cli.Table {
+func countersTable(feature string, counters []*api.Counter, port func(sw, port string) string) *table.Table {
 	titles, columns := []string{"PORT"}, map[string]int{}
 	for _, l := range counters[0].Labels {
 		titles = append(titles, ">"+strings.ToUpper(l.Name))
@@ -122,7 +123,7 @@ func countersTable(feature string, counters []*api.Counter, port func(sw, port s
 		}
 		rows[row][columns[title]] = written(c)
 	}
-	t := cli.NewTable(titles...)
+	t := table.New(titles...)
 	for _, r := range rows {
 		for len(r) < max(len(titles), fixed) {
 			r = append(r, "-")

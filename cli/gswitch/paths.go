@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gswitch/control/api"
-	"gswitch/control/cli"
+	"gswitch/table"
 )
 
 func aliased(c *cobra.Command, other ...string) *cobra.Command {
@@ -30,7 +30,7 @@ func printPaths(w io.Writer, m *api.Paths) {
 		}
 		return what
 	}
-	t := cli.NewTable("CHOOSE", ">ROUTES", "NEXT HOP", "PORT", ">WEIGHT", ">WAITING")
+	t := table.New("CHOOSE", ">ROUTES", "NEXT HOP", "PORT", ">WEIGHT", ">WAITING")
 	for _, g := range m.Groups {
 		choose, routes := name(g.Switch, g.Choose), fmt.Sprint(g.Routes)
 		for _, h := range g.Hops {

@@ -7,12 +7,13 @@ import (
 
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/table"
 )
 
 // printPauses lists the switch's log of pauses, the last one first.
 func printPauses(w io.Writer, m *api.Pauses) {
 	name := cli.Namer(m.Pauses)
-	t := cli.NewTable("PORT", ">CLASS", "WHO ASKED", ">AGO", ">LASTED", ">HELD", "FOR")
+	t := table.New("PORT", ">CLASS", "WHO ASKED", ">AGO", ">LASTED", ">HELD", "FOR")
 	for i := len(m.Pauses) - 1; i >= 0; i-- {
 		p := m.Pauses[i]
 		who, lasted := "neighbour", ""
@@ -62,7 +63,7 @@ func printWaits(w io.Writer, m *api.Waits) {
 		return
 	}
 	name := cli.Namer(m.Waits)
-	t := cli.NewTable("PORT", ">CLASS", ">HELD BACK FOR", ">FRAMES", ">BYTES", "CAME BY", "OVERDUE")
+	t := table.New("PORT", ">CLASS", ">HELD BACK FOR", ">FRAMES", ">BYTES", "CAME BY", "OVERDUE")
 	overdue := 0
 	for _, v := range m.Waits {
 		var from []string

@@ -14,6 +14,7 @@ import (
 	"gswitch/control/cli"
 	"gswitch/frame"
 	"gswitch/policy"
+	"gswitch/table"
 	"gswitch/units"
 	"gswitch/wire"
 )
@@ -65,7 +66,7 @@ func printPolicies(w io.Writer, m *api.Queues) {
 		return
 	}
 	name := cli.Namer(m.Queues)
-	t := cli.NewTable(append([]string{"PORT", ">QUEUE", "", "OF POLICY", ">SIZE", ">WAITING", ">MAX"}, policyTitles()...)...)
+	t := table.New(append([]string{"PORT", ">QUEUE", "", "OF POLICY", ">SIZE", ">WAITING", ">MAX"}, policyTitles()...)...)
 	for _, q := range m.Queues {
 		for _, part := range []struct {
 			kind string
@@ -191,7 +192,7 @@ func trace(w io.Writer, p *policy.Program, r *capture.Reader, rate uint64, each 
 		pool.Free(ref)
 	}
 	l.Until(frame.Never)
-	t := cli.NewTable(append([]string{"QUEUE", ">MAX"}, policyTitles()...)...)
+	t := table.New(append([]string{"QUEUE", ">MAX"}, policyTitles()...)...)
 	stats := l.Stats()
 	for i := range stats {
 		row := []any{stats[i].Name, stats[i].MaxPackets}

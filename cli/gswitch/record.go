@@ -11,6 +11,7 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/table"
 	"gswitch/units"
 )
 
@@ -70,7 +71,7 @@ func printRecordings(w io.Writer, m *api.Recordings) {
 		fmt.Fprintln(w, "nothing is recorded; gswitch record start begins")
 		return
 	}
-	t := cli.NewTable("SWITCH", "STATE", ">UP TO", ">CALLS", ">SIZE", "FILE")
+	t := table.New("SWITCH", "STATE", ">UP TO", ">CALLS", ">SIZE", "FILE")
 	for _, r := range m.Recordings {
 		state := "on"
 		if !r.On {

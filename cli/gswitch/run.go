@@ -1,20 +1,17 @@
 package gswitch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"gswitch/config"
 	"gswitch/control"
@@ -73,7 +70,7 @@ with --keep-privileges.`,
 			if err != nil {
 				return err
 			}
-			return f.run(doc, a.socket, c.OutOrStdout(), c.ErrOrStderr())
+			return f.run(c.Context(), doc, a.socket, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	fl := c.Flags()
@@ -147,27 +144,17 @@ func byFlag(err error) error {
 	})
 }
 
-func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writer) error {
+func (f *runFlags) run(ctx context.Context, doc *config.Config, socket string, stdout, stderr io.Writer) error {
 	level := slog.LevelInfo
 	if f.verbose {
 		level = slog.LevelDebug
 	}
 	log := control.NewLogger(stderr, level)
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
-	defer stop()
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, unix.SIGHUP)
-	defer signal.Stop(hangup)
-
-	source := f.file
-	if source == "" {
-		source = "flags"
-	}
 	recorder, err := f.record.Recorder()
 	if err != nil {
 		return cli.Usage(err)
 	}
-	opts := control.Options{Version: version, Source: source, Wait: f.wait, Record: f.record.Dir, Recorder: recorder, Logger: log, Control: config.Control{Listen: f.listen}}
+	opts := control.Options{Version: version, Source: cmp.Or(f.file, "flags"), Wait: f.wait, Record: f.record.Dir, Recorder: recorder, Logger: log, Control: config.Control{Listen: f.listen}}
 	if socket != "" {
 		// A socket is named as seen from here.
 		if abs, err := filepath.Abs(socket); err == nil {
@@ -175,43 +162,16 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 		}
 	}
 	doc = opts.Override(doc)
-	settings := doc.Resolved().Control
-	listeners, err := control.Listen(settings)
-	if err != nil {
-		return err
+	r := &cli.Run{Log: log, Control: doc.Resolved().Control, File: f.file}
+	r.Open = func(ctx context.Context) (cli.Daemon, error) {
+		d, err := control.New(ctx, doc, opts)
+		if refused := (control.ConfigError{}); errors.As(err, &refused) {
+			err = fmt.Errorf("%s: %w", opts.Source, err)
+		}
+		r.Save = func(why string) error { _, err := d.SaveRecording("", why); return err }
+		return d, err
 	}
-	d, err := control.New(ctx, doc, opts)
-	if errors.Is(err, context.Canceled) {
-		log.Info("asked to end while it waited for an interface", "error", err)
-		return cli.CloseAll(listeners)
-	}
-	if refused := (control.ConfigError{}); errors.As(err, &refused) {
-		err = fmt.Errorf("%s: %w", source, err)
-	}
-	if err != nil {
-		return errors.Join(err, cli.CloseAll(listeners))
-	}
-	err = d.Start()
-	if err == nil {
-		err = f.keep.Drop(log, d.Need())
-	}
-	if err != nil {
-		return errors.Join(err, d.Stop(), cli.CloseAll(listeners))
-	}
-	// What setting up took is not needed again; the packet memory lies apart.
-	debug.FreeOSMemory()
-	go cli.SaveOnSignal(ctx, func(why string) error { _, err := d.SaveRecording("", why); return err }, log)
-	return cli.Serve(ctx, d, listeners, stdout, fmt.Sprintf("%s; control socket %s", summary(doc), settings.Socket), hangup, func() { f.reload(d, log) })
-}
-
-// reload reads the file again.
-func (f *runFlags) reload(d *control.Daemon, log *slog.Logger) {
-	if f.file == "" {
-		log.Warn("reload: there is no file; this daemon runs from flags")
-		return
-	}
-	changes, err := d.ReadFile(f.file)
-	cli.LogReload(log, f.file, changes, nil, err)
+	return r.UntilSignal(ctx, &f.keep, stdout, summary(doc))
 }
 
 func summary(doc *config.Config) string {

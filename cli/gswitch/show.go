@@ -14,6 +14,7 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/table"
 	"gswitch/vswitch"
 )
 
@@ -115,7 +116,7 @@ const shownWarnings = 4
 func printPorts(w io.Writer, m *api.Ports) {
 	list := m.Ports
 	name := cli.Namer(list)
-	t := cli.NewTable("PORT", "ON", "MODE", ">RATE", ">RX FRAMES", ">TX FRAMES", ">DROPS", "STATE")
+	t := table.New("PORT", "ON", "MODE", ">RATE", ">RX FRAMES", ">TX FRAMES", ">DROPS", "STATE")
 	var warnings []string
 	for _, p := range list {
 		t.Row(name(p.Switch, p.Name), below(p), dash(p.Mode), rate(p.Rate), p.RxFrames, p.TxFrames, p.Drops, p.State)
@@ -197,7 +198,7 @@ func printPort(w io.Writer, p *api.Port) {
 func printQueues(w io.Writer, m *api.Queues) {
 	list := m.Queues
 	name := cli.Namer(list)
-	t := cli.NewTable("PORT", ">QUEUE", ">FRAMES", ">BYTES", ">MEAN", ">PEAK", ">SENT", ">MARKED", ">DROPS", ">P50", ">P99", "PAUSED")
+	t := table.New("PORT", ">QUEUE", ">FRAMES", ">BYTES", ">MEAN", ">PEAK", ">SENT", ">MARKED", ">DROPS", ">P50", ">P99", "PAUSED")
 	for _, q := range list {
 		if q.EnqueuedFrames+q.Drops+q.Frames == 0 {
 			continue
@@ -211,7 +212,7 @@ func printQueues(w io.Writer, m *api.Queues) {
 // have an order or admission.
 func printOrders(w io.Writer, m *api.Queues) {
 	name := cli.Namer(m.Queues)
-	t := cli.NewTable("PORT", ">QUEUE", "ORDER", "ADMISSION", ">FRAMES", ">SENT", ">REFUSED", ">SHED", ">PUSHED OUT", ">INVERSIONS", ">GAP P99", ">GAP MAX")
+	t := table.New("PORT", ">QUEUE", "ORDER", "ADMISSION", ">FRAMES", ">SENT", ">REFUSED", ">SHED", ">PUSHED OUT", ">INVERSIONS", ">GAP P99", ">GAP MAX")
 	for _, q := range m.Queues {
 		if q.EnqueuedFrames+q.Drops+q.Frames == 0 && q.Order == "fifo" && q.Admission == "" {
 			continue
@@ -234,7 +235,7 @@ func yes(b bool) string {
 
 func printFDB(w io.Writer, m *api.FDB) {
 	name := cli.Namer(m.Entries)
-	t := cli.NewTable(">VLAN", "MAC", "PORT", "TYPE", ">AGE")
+	t := table.New(">VLAN", "MAC", "PORT", "TYPE", ">AGE")
 	for _, e := range m.Entries {
 		kind, age := "learned", fmt.Sprintf("%.0fs", e.AgeSeconds)
 		if e.Static {
@@ -248,7 +249,7 @@ func printFDB(w io.Writer, m *api.FDB) {
 
 func printRoutes(w io.Writer, m *api.Routes) {
 	name := cli.Namer(m.Routes)
-	t := cli.NewTable("PREFIX", "KIND", ">FRAMES", ">BYTES", "NEXT HOPS")
+	t := table.New("PREFIX", "KIND", ">FRAMES", ">BYTES", "NEXT HOPS")
 	for _, e := range m.Routes {
 		var hops []string
 		for _, h := range e.NextHops {
@@ -274,7 +275,7 @@ func printRoutes(w io.Writer, m *api.Routes) {
 func printNeighbors(w io.Writer, m *api.Neighbors) {
 	list := m.Neighbors
 	name := cli.Namer(list)
-	t := cli.NewTable("ADDRESS", "MAC", "INTERFACE", "STATE")
+	t := table.New("ADDRESS", "MAC", "INTERFACE", "STATE")
 	for _, n := range list {
 		t.Row(n.Address, dash(n.Mac), name(n.Switch, n.Interface), n.State)
 	}
@@ -284,7 +285,7 @@ func printNeighbors(w io.Writer, m *api.Neighbors) {
 func printACLs(w io.Writer, m *api.ACLs) {
 	list := m.Rules
 	name := cli.Namer(list)
-	t := cli.NewTable("LIST", ">SEQ", "NAME", ">FRAMES", ">BYTES", "RULE")
+	t := table.New("LIST", ">SEQ", "NAME", ">FRAMES", ">BYTES", "RULE")
 	for _, r := range list {
 		t.Row(name(r.Switch, r.Acl), r.Seq, dash(r.Name), r.Frames, r.Bytes, r.Rule)
 	}
@@ -292,7 +293,7 @@ func printACLs(w io.Writer, m *api.ACLs) {
 }
 
 func printBuffers(w io.Writer, m *api.Buffers) {
-	t := cli.NewTable("SWITCH", ">SHARE", ">SIZE", ">HELD", ">SHARED POOL", ">OF WHICH USED")
+	t := table.New("SWITCH", ">SHARE", ">SIZE", ">HELD", ">SHARED POOL", ">OF WHICH USED")
 	for _, e := range m.Buffers {
 		t.Row(e.Switch, e.Worker, size(e.Size), size(e.Held), size(e.SharedSize), size(e.Shared))
 	}
@@ -302,7 +303,7 @@ func printBuffers(w io.Writer, m *api.Buffers) {
 	}
 	fmt.Fprintln(w)
 	name := cli.Namer(m.Groups)
-	t = cli.NewTable("FROM PORT", ">CLASS", ">RESERVED", ">SHARED", ">HEADROOM", ">OF", ">PEAK", ">XOFFS", ">DROPS")
+	t = table.New("FROM PORT", ">CLASS", ">RESERVED", ">SHARED", ">HEADROOM", ">OF", ">PEAK", ">XOFFS", ">DROPS")
 	for _, g := range m.Groups {
 		held, most := "lossy", "-"
 		if g.Lossless {
@@ -316,7 +317,7 @@ func printBuffers(w io.Writer, m *api.Buffers) {
 func printPFC(w io.Writer, m *api.PFC) {
 	list := m.Classes
 	name := cli.Namer(list)
-	t := cli.NewTable("PORT", ">CLASS", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED S", ">ASKED S", ">STORMS", "NOW")
+	t := table.New("PORT", ">CLASS", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED S", ">ASKED S", ">STORMS", "NOW")
 	for _, p := range list {
 		var now []string
 		for _, is := range []struct {
@@ -340,7 +341,7 @@ func printDrops(w io.Writer, m *api.Drops) {
 		return
 	}
 	name := cli.Namer(list)
-	t := cli.NewTable("PORT", "REASON", ">FRAMES", "LOSS")
+	t := table.New("PORT", "REASON", ">FRAMES", "LOSS")
 	for _, d := range list {
 		loss := "yes"
 		switch {
@@ -359,8 +360,8 @@ func printExports(w io.Writer, m *api.Exports) {
 		fmt.Fprintln(w, "no reports leave: the document has no export")
 		return
 	}
-	t := cli.NewTable("EXPORTER", "TO", "CONNECTED", ">SEQUENCE", ">ACKNOWLEDGED", ">WAITING", ">BYTES", ">LOST")
-	sources := cli.NewTable("SWITCH", "SYSTEM", ">REPORTS")
+	t := table.New("EXPORTER", "TO", "CONNECTED", ">SEQUENCE", ">ACKNOWLEDGED", ">WAITING", ">BYTES", ">LOST")
+	sources := table.New("SWITCH", "SYSTEM", ">REPORTS")
 	n := 0
 	for _, e := range m.Exports {
 		t.Row(e.Name, e.To, yes(e.Connected), e.Sequence, e.Acknowledged, e.Waiting, size(e.WaitingBytes)+" of "+size(e.MemoryBytes), e.Lost)
@@ -377,7 +378,7 @@ func printExports(w io.Writer, m *api.Exports) {
 }
 
 func printWorkers(w io.Writer, m *api.Workers) {
-	t := cli.NewTable(">WORKER", "POLL", ">CPU", ">PORTS", ">BUSY", ">PER VEC", ">PER KICK", ">MAX LOOP", ">LATE P99", ">LATE MAX")
+	t := table.New(">WORKER", "POLL", ">CPU", ">PORTS", ">BUSY", ">PER VEC", ">PER KICK", ">MAX LOOP", ">LATE P99", ">LATE MAX")
 	for _, e := range m.Workers {
 		cpu := "-"
 		if e.Cpu >= 0 {

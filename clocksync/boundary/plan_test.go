@@ -87,8 +87,8 @@ func TestPlanIsTaken(t *testing.T) {
 	step(second, 1, 2)
 }
 
-// Whoever was replaced changes nothing, at whichever stage, and neither does who leaves one
-// out.
+// A controller that was replaced changes nothing, at whichever stage, and neither does one that leaves
+// a stage out.
 func TestPlansOfWhoWasReplaced(t *testing.T) {
 	r := controlled(t)
 	c := Of(r.Switch.Nodes[0])

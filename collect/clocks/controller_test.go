@@ -104,7 +104,7 @@ func (f *fake) PlanClock(_ context.Context, r *api.PlanClockRequest) (*api.Clock
 	return f.copy(), nil
 }
 
-// follow has everybody follow the root that his parents lead to.
+// follow has all clocks follow the root that their parents lead to.
 func (n *network) follow() {
 	for range n.sw {
 		for i, f := range n.sw {

@@ -33,17 +33,6 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestTable(t *testing.T) {
-	var b bytes.Buffer
-	table := NewTable("A", ">LONG")
-	table.Row("wide", 1)
-	table.Row("", "µ")
-	table.Print(&b)
-	if want := "A     LONG\nwide     1\n         µ\n"; b.String() != want {
-		t.Errorf("%q, want %q", b.String(), want)
-	}
-}
-
 func TestLossIsReported(t *testing.T) {
 	var b bytes.Buffer
 	captured{bytes: 9, frames: 1, dropped: 2}.report(&b, "-")
@@ -62,7 +51,7 @@ func block(kind, n uint32) []byte {
 }
 
 // However the stream is cut, whole blocks are written, and no packet more than
-// were wanted.
+// were requested.
 func TestBlocks(t *testing.T) {
 	var all []byte
 	for _, b := range [][]byte{block(0x0a0d0d0a, 28), block(1, 20), block(6, 32), block(6, 40), block(6, 36), block(5, 24)} {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gswitch/control/api"
+	"gswitch/table"
 	"gswitch/units"
 )
 
@@ -17,7 +18,7 @@ func PrintLimits(w io.Writer, m *api.Limits) {
 		switches[l.Switch] = true
 	}
 	delete(switches, "")
-	t, left := NewTable("WHAT", "OF", ">USED", ">LIMIT", ">REFUSED", "SET BY"), 0
+	t, left := table.New("WHAT", "OF", ">USED", ">LIMIT", ">REFUSED", "SET BY"), 0
 	for _, l := range m.Limits {
 		if l.Port != "" && l.Used == 0 && l.Refused == 0 {
 			left++

@@ -63,8 +63,8 @@ func (r *RecordFlags) Recorder() (o control.Recorder, err error) {
 	return o, nil
 }
 
-// SaveOnSignal calls save, which writes out what is recorded, at SIGUSR1, until ctx ends.
-func SaveOnSignal(ctx context.Context, save func(why string) error, log *slog.Logger) {
+// saveOnSignal calls save, which writes out what is recorded, at SIGUSR1, until ctx ends.
+func saveOnSignal(ctx context.Context, save func(why string) error, log *slog.Logger) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, unix.SIGUSR1)
 	defer signal.Stop(asked)

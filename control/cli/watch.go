@@ -13,6 +13,7 @@ import (
 
 	"gswitch/control"
 	"gswitch/control/api"
+	"gswitch/table"
 )
 
 // Watch are the flags of the verb that watches the rates of ports.
@@ -72,7 +73,7 @@ const (
 
 func printRates(w io.Writer, ports []*api.Port, screen bool) {
 	name := Namer(ports)
-	t := NewTable("PORT", ">RX PPS", ">RX BIT/S", ">TX PPS", ">TX BIT/S", ">DROPS/S", ">DROPS", "STATE")
+	t := table.New("PORT", ">RX PPS", ">RX BIT/S", ">TX PPS", ">TX BIT/S", ">DROPS/S", ">DROPS", "STATE")
 	for _, p := range ports {
 		t.Row(name(p.Switch, p.Name), si(p.RxFramesPerSecond), si(p.RxBitsPerSecond), si(p.TxFramesPerSecond), si(p.TxBitsPerSecond), si(p.DropsPerSecond), p.Drops, p.State)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gswitch/control/cli"
 	"gswitch/control/privilege"
+	"gswitch/table"
 )
 
 // Command returns the command "doctor" of a program; asJSON is its flag --json.
@@ -66,7 +67,7 @@ what they allow. For images of containers; leave it to one group elsewhere.`,
 
 // Print writes a table, followed by the remedies.
 func Print(w io.Writer, found []Finding) {
-	t := cli.NewTable("CHECK", "RESULT", "FOUND")
+	t := table.New("CHECK", "RESULT", "FOUND")
 	todo := false
 	for _, f := range found {
 		t.Row(f.Check, f.Result, f.Found)

@@ -7,7 +7,7 @@ import (
 	"gswitch/hostnic"
 )
 
-// Who needs telemetry and gets none gets an error, and nobody else.
+// A transfer that needs telemetry and gets none fails with an error, and no other does.
 func TestBlind(t *testing.T) {
 	n := hostnic.Counts{Blind: 7, AcksReceived: 10, NaksReceived: 2}
 	if got := blind("hpcc", &n); !strings.HasPrefix(got, "hpcc needs telemetry, and 7 of 12 acknowledgements") {

@@ -12,7 +12,7 @@ import (
 	"gswitch/wire"
 )
 
-// meter is a feature of hosts that wants no more than the host's rate.
+// meter is a feature of hosts that needs no more than the host's rate.
 type meter struct {
 	Limit units.Rate `yaml:"limit" default:"1Gbps" doc:"Most."`
 }

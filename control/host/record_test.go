@@ -19,7 +19,7 @@ import (
 	"gswitch/wire"
 )
 
-// rig is two hosts on a bad cable, of which the first is recorded. Nobody steps them at
+// rig is two hosts on a bad cable, of which the first is recorded. They are not stepped at
 // regular instants.
 type rig struct {
 	t     testing.TB

@@ -89,7 +89,7 @@ func TestReplayAnswersAsTheHostDid(t *testing.T) {
 	}
 	var seen []answer
 	look := func(phase string) {
-		for range 20 { // now and then it does something, such as reporting to who waits for a transfer
+		for range 20 { // now and then it does something, such as reporting to a client that waits for a transfer
 			answers(t, d.Handler(), func(name string, ask func() proto.Message) {
 				first := instant()
 				m := ask()

@@ -191,7 +191,7 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-// Who names other namespaces keeps what enters them, and no more.
+// A daemon whose configuration names other namespaces keeps what enters them, and no more.
 func TestDropWithNamespaces(t *testing.T) {
 	out := drop(t, "namespaces")
 	for _, want := range []string{"CAP_IPC_LOCK CAP_SYS_ADMIN\n", "done setns\n", "refused execve true\n", "refused mount true\n", "refused unshare true\n"} {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attack is what whoever took over a daemon of root's tries, to become root again.
+// attack is what an attacker who took over a daemon of root's tries, to become root again.
 type attack struct {
 	name string
 	do   func() error
@@ -206,7 +206,7 @@ func attacked(t *testing.T, what, dir string) string {
 	return string(out)
 }
 
-// Root without capabilities owns root's files. Whoever takes over a daemon that root started
+// Root without capabilities owns root's files. An attacker who takes over a daemon that root started
 // writes none of them, gives none away, makes no program that runs as root, and reaches none of
 // root's sockets: what would make it root again. Its own files it writes as before.
 func TestFilesAreClosed(t *testing.T) {
@@ -240,7 +240,7 @@ func TestFilesAreClosed(t *testing.T) {
 	}
 }
 
-// Who asks daemons by their sockets keeps these, and no more.
+// A process that calls daemons by their sockets keeps these, and no more.
 func TestSocketsOfOthers(t *testing.T) {
 	out := attacked(t, "sockets", house(t))
 	for _, want := range []string{"done socket of root's\n", "refused write: ", "refused netlink of audit: ", "refused pair of sockets: "} {
@@ -250,7 +250,7 @@ func TestSocketsOfOthers(t *testing.T) {
 	}
 }
 
-// Of an older Landlock no more is asked than it knows.
+// Of an older Landlock no more is requested than it supports.
 func TestOlderLandlock(t *testing.T) {
 	for abi, want := range map[int]uint64{1: changes, 2: changes | unix.LANDLOCK_ACCESS_FS_REFER, 3: changes | unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE} {
 		if a := handled(abi); a.Handled_access_fs != want || a.Scoped != 0 {

@@ -97,7 +97,7 @@ func TestPortRefusesSecondProgram(t *testing.T) {
 	}
 }
 
-// Busy polling is asked for where it is wanted, and a driver that cannot loses
+// Busy polling is set where it is configured, and a driver without it loses
 // nothing by it.
 func TestBusyPoll(t *testing.T) {
 	for _, budget := range []int{0, 64} {

@@ -144,7 +144,7 @@ func TestPublishedSchema(t *testing.T) {
 	}
 }
 
-// What Grafana reads at its start has keys that it knows (its documentation,
+// What Grafana reads at its start has only keys of its schema (its documentation,
 // "Provision Grafana"), and leads to the dashboards and to the source of data.
 func TestProvisioning(t *testing.T) {
 	var dashboards struct {

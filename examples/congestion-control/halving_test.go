@@ -34,7 +34,7 @@ func TestHalvesOncePerRoundTrip(t *testing.T) {
 	}
 }
 
-// The program is gfabric and knows the algorithm.
+// The program is gfabric and has the algorithm.
 func TestProgram(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "halving")

@@ -5,9 +5,9 @@ import (
 	"io"
 	"math"
 	"strings"
-	"text/tabwriter"
 
 	"gswitch/fabric/results"
+	"gswitch/table"
 )
 
 // Text writes the comparison as a table: every judged value of every run on
@@ -19,12 +19,11 @@ func (c *Comparison) Text(w io.Writer) error {
 		title += ": " + c.Title
 	}
 	fmt.Fprintln(&b, title)
-	tw := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(tw, "RUN\tVALUE\tVIRTUAL TIME\tREAL FRAMES\tDISTANCE\tBOUND\t\n")
+	t := table.New("RUN", "VALUE", "VIRTUAL TIME", "REAL FRAMES", "DISTANCE", "BOUND", "")
 	for i := range c.Runs {
-		c.Runs[i].rows(tw)
+		c.Runs[i].rows(t)
 	}
-	tw.Flush()
+	t.Print(&b)
 	reversed := 0
 	for _, o := range c.Orders {
 		if o.Reversed {
@@ -60,7 +59,7 @@ func reasons(t *results.Timing) string {
 	return s
 }
 
-func (r *Run) rows(w io.Writer) {
+func (r *Run) rows(t *table.Table) {
 	name := r.Name
 	for _, v := range append(append([]Value{}, r.Values...), r.Shown...) {
 		distance, bound, verdict := "-", "", ""
@@ -80,7 +79,7 @@ func (r *Run) rows(w io.Writer) {
 		if v.Bound > 0 {
 			bound = inUnit(v.Bound, v.InBDP, false)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, label(v.Name), cell(v.Name, v.Sim), cell(v.Name, v.Real), distance, bound, verdict)
+		t.Row(name, label(v.Name), cell(v.Name, v.Sim), cell(v.Name, v.Real), distance, bound, verdict)
 		name = ""
 	}
 }

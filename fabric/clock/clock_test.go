@@ -25,7 +25,7 @@ func (b broken) Link(i int) bool { return !b.links[i] }
 
 // Whatever is broken, a plan joins what the root reaches, by links that work, and
 // every configuration that follows from it is one that clocks take. Ports and
-// parents agree, and whom somebody listens to sends there.
+// parents agree, and each parent sends at the port by which it is followed.
 func TestPlansOfWhatWorks(t *testing.T) {
 	top := topology(t, "fat-tree(4)")
 	r := rand.New(rand.NewPCG(18, 1))
@@ -47,7 +47,7 @@ func TestPlansOfWhatWorks(t *testing.T) {
 			}
 			p, err := s.Plan(top, live, -1)
 			if err != nil {
-				continue // somebody is cut off but by one node
+				continue // some node is cut off but by one node
 			}
 			planned++
 			options := s.Options(top, live, p, 7)

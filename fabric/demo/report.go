@@ -7,10 +7,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"gswitch/control/api"
+	"gswitch/table"
 	"gswitch/units"
 )
 
@@ -118,12 +118,11 @@ func (r *Result) write(w io.Writer) {
 	heading(w, "throughput in Mb/s, by %s (links of hosts carry %s, others %s)", r.Tool, r.HostRate, r.Rate)
 	r.writeFlows(w)
 	heading(w, "request latency under this load, in ms (46 overtakes the streams)")
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(tw, "FROM\tTO\tDSCP\tREQUESTS\tMIN\tP50\tP99\tMAX\t\n")
+	t := table.Right("FROM", "TO", "DSCP", "REQUESTS", "MIN", "P50", "P99", "MAX")
 	for _, p := range r.Probes {
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t\n", p.From, p.To, p.DSCP, p.Count, p.Min/1e3, p.P50/1e3, p.P99/1e3, p.Max/1e3)
+		t.Rowf("%s\t%s\t%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f", p.From, p.To, p.DSCP, p.Count, p.Min/1e3, p.P50/1e3, p.P99/1e3, p.Max/1e3)
 	}
-	tw.Flush()
+	t.Print(w)
 
 	heading(w, "drops by reason, all switches")
 	none := true
@@ -152,8 +151,7 @@ func (r *Result) write(w io.Writer) {
 
 // writeFlows writes a row for each host: what it sent to which others, and the sums.
 func (r *Result) writeFlows(w io.Writer) {
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(tw, "HOST\tSENT\tRECEIVED\tRETRANSMITS\t  STREAMS\n")
+	t := table.New(">HOST", ">SENT", ">RECEIVED", ">RETRANSMITS", "STREAMS").Indented()
 	var total float64
 	for _, h := range r.Hosts {
 		var sent, received float64
@@ -175,8 +173,8 @@ func (r *Result) writeFlows(w io.Writer) {
 		if retransmits < 0 {
 			again = "-"
 		}
-		fmt.Fprintf(tw, "%s\t%.1f\t%.1f\t%s\t  %s\n", h, sent/1e6, received/1e6, again, strings.Join(streams, ", "))
+		t.Rowf("%s\t%.1f\t%.1f\t%s\t%s", h, sent/1e6, received/1e6, again, strings.Join(streams, ", "))
 	}
-	fmt.Fprintf(tw, "all\t\t%.1f\t\t\n", total/1e6)
-	tw.Flush()
+	t.Rowf("all\t\t%.1f", total/1e6)
+	t.Print(w)
 }

@@ -10,10 +10,10 @@ import (
 	"io"
 	"math"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"gswitch/fabric/results"
+	"gswitch/table"
 )
 
 // Try is a piece of a scenario that was run at some scale. Times are of the
@@ -206,18 +206,17 @@ func (r *Result) Text(w io.Writer) error {
 		}
 		b.WriteByte('\n')
 	}
-	tw := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(tw, "SCALE\tKEPT TIME\tLATE P50\tP99\tTRANSIT P99\tMAY BE\tLATE MAX\tREAL P99\tSTOOD\tTAKES\tRING DROPS\tLATEST RUN\n")
+	tries := table.New("SCALE", "KEPT TIME", "LATE P50", "P99", "TRANSIT P99", "MAY BE", "LATE MAX", "REAL P99", "STOOD", "TAKES", "RING DROPS", "LATEST RUN")
 	for i := range r.Tries {
 		t := &r.Tries[i]
 		word := "no"
 		if t.Valid {
 			word = "yes"
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%v\t%v\t%v\t%v\t%v\t%v\t%.0f %%\t%.3g x\t%d\t%s\n", t.Scale, word, span(t.LateP50), span(t.LateP99), span(t.Transit), span(t.Bound), span(t.LateMax),
+		tries.Rowf("%d\t%s\t%v\t%v\t%v\t%v\t%v\t%v\t%.0f %%\t%.3g x\t%d\t%s", t.Scale, word, span(t.LateP50), span(t.LateP99), span(t.Transit), span(t.Bound), span(t.LateMax),
 			span(t.worst()*float64(t.Scale)), 100*t.Stopped, t.Takes(), t.RingDrops, t.Run)
 	}
-	tw.Flush()
+	tries.Print(&b)
 	if r.Scale == 0 {
 		fmt.Fprintf(&b, "this machine keeps time at none of these scales\n")
 	} else {

@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"net/netip"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/vishvananda/netlink"
 
 	"gswitch/fabric"
+	"gswitch/table"
 	"gswitch/units"
 )
 
@@ -204,33 +204,37 @@ func (st *Status) WriteTable(w io.Writer) error {
 	for _, p := range st.Problems {
 		fmt.Fprintf(&b, "  problem: %s\n", p)
 	}
-	tw := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(tw, "\nHOST\tUP\tADDRESSES\tSWITCH\tNAMESPACE\n")
+	hosts := table.New("HOST", "UP", "ADDRESSES", "SWITCH", "NAMESPACE")
 	for _, h := range st.Hosts {
 		words := make([]string, len(h.Addresses))
 		for i, a := range h.Addresses {
 			words[i] = a.String()
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", h.Name, yes(h.Up), strings.Join(words, " "), h.Switch, h.Namespace)
+		hosts.Row(h.Name, yes(h.Up), strings.Join(words, " "), h.Switch, h.Namespace)
 	}
-	fmt.Fprintf(tw, "\nPROCESS\tRUNNING\tPID\tSWITCHES\tSOCKET\n")
+	processes := table.New("PROCESS", "RUNNING", "PID", "SWITCHES", "SOCKET")
 	for _, p := range st.Processes {
 		switches := strings.Join(p.Switches, " ")
 		if len(p.Switches) > mostNamed {
 			switches = fmt.Sprintf("%s to %s (%d)", p.Switches[0], p.Switches[len(p.Switches)-1], len(p.Switches))
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\n", p.Name, yes(p.Running), p.PID, switches, p.Socket)
+		processes.Row(p.Name, yes(p.Running), p.PID, switches, p.Socket)
 	}
+	b.WriteByte('\n')
+	hosts.Print(&b)
+	b.WriteByte('\n')
+	processes.Print(&b)
 	for _, p := range st.Processes {
 		if p.Listen != "" {
-			fmt.Fprintf(tw, "\nmetrics of %s: http://%s/metrics\n", p.Name, p.Listen)
+			fmt.Fprintf(&b, "\nmetrics of %s: http://%s/metrics\n", p.Name, p.Listen)
 		}
 	}
-	fmt.Fprintf(tw, "\nLINK\tUP\tKIND\tRATE\tDELAY\tMTU\n")
+	links := table.New("LINK", "UP", "KIND", "RATE", "DELAY", "MTU")
 	for _, l := range st.Links {
-		fmt.Fprintf(tw, "%s - %s\t%s\t%s\t%s\t%s\t%d\n", l.A, l.B, yes(l.Up), l.Kind, l.Rate, l.Delay, l.MTU)
+		links.Rowf("%s - %s\t%s\t%s\t%s\t%s\t%d", l.A, l.B, yes(l.Up), l.Kind, l.Rate, l.Delay, l.MTU)
 	}
-	tw.Flush()
+	b.WriteByte('\n')
+	links.Print(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

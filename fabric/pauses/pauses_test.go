@@ -199,8 +199,8 @@ s1 paused h1 class 3       1   800 us   800 us   1.20 ms  1.00 kB  for s1>s2 (1)
 	}
 }
 
-// JSON has the same fields whether or not anybody paused anybody: lists are
-// lists, and times are numbers whatever window was asked for.
+// JSON has the same fields whether or not there were pauses: lists are
+// lists, and times are numbers whatever window was chosen.
 func TestJSON(t *testing.T) {
 	for name, tr := range map[string]*Trace{
 		"none":    New(nil, 0, 1, 0, 0),

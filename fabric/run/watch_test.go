@@ -13,8 +13,8 @@ import (
 	"gswitch/fabric/view"
 )
 
-// Who looks at a run does not change it, and sees it to its end. A machine with
-// other work may let those who look wait until a run is over: then it is run
+// A viewer does not change the run, and sees it to its end. A machine with
+// other work may let viewers wait until a run is over: then it is run
 // again, until each was seen under way.
 func TestWatchingChangesNothing(t *testing.T) {
 	underWay := map[string]bool{}
@@ -77,7 +77,7 @@ func watched(t *testing.T, underWay map[string]bool) int {
 	return len(f.Runs)
 }
 
-// Who looks at a run sees what the meters of links found, link by link.
+// A viewer of a run sees what the meters of links found, link by link.
 func TestWatchersSeeLosses(t *testing.T) {
 	var last *view.Sample
 	var layout *view.Layout
@@ -127,7 +127,7 @@ duration: 12ms
 	}
 }
 
-// Who looks at a run sees where packets went that hosts marked, while they are on their
+// A viewer of a run sees where packets went that hosts marked, while they are on their
 // way: through the link that loses some, and not behind it.
 func TestWatchersSeeWays(t *testing.T) {
 	var layout *view.Layout

@@ -3,11 +3,11 @@ package transparent
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"gswitch/fabric/load"
 	"gswitch/scheduler"
+	"gswitch/table"
 	"gswitch/wire"
 )
 
@@ -36,8 +36,8 @@ func (r *Report) possible() (bare, ghosts float64) {
 func (r *Report) Write(w io.Writer) error {
 	o, a, b := &r.Options, &r.Runs[0], &r.Runs[1]
 	fmt.Fprintf(w, "\n%s, links of %v, T %v, %s, %v of load; unmodified TCP of the hosts' kernels\n", topology, o.Rate, o.BaseRTT, o.Congestion, o.Duration)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(what string, x, y, factor string) { fmt.Fprintf(t, "%s\t%s\t%s\t%s\t\n", what, x, y, factor) }
+	t := table.Right("", "bare", "ghost", "bare/ghost")
+	row := func(what string, x, y, factor string) { t.Row(what, x, y, factor) }
 	times := func(what string, x, y float64) {
 		f := "-"
 		if y > 0 {
@@ -45,7 +45,6 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		row(what, span(x), span(y), f)
 	}
-	row("", "bare", "ghost", "bare/ghost")
 	row("port with the longest queue", a.Port, b.Port, "")
 	times("what frames waited there, p50", float64(a.QueueP50), float64(b.QueueP50))
 	times("p99", float64(a.QueueP99), float64(b.QueueP99))
@@ -65,7 +64,7 @@ func (r *Report) Write(w io.Writer) error {
 	sa, sb := sum(a.Incast), sum(b.Incast)
 	row(fmt.Sprintf("%d streams to one host", len(a.Incast)), share(sa, pa), share(sb, pb), "")
 	row("slowest of them", bits(least(a.Incast)), bits(least(b.Incast)), "")
-	if err := t.Flush(); err != nil {
+	if err := t.Print(w); err != nil {
 		return err
 	}
 	g := b.Bump

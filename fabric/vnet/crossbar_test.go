@@ -142,8 +142,8 @@ func TestIdealWithCrossbars(t *testing.T) {
 	}
 }
 
-// TestPauseReaction watches an ingress port from the moment that it wants a
-// pause until the last frame before the pause comes. With full frames both
+// TestPauseReaction watches an ingress port from the moment that it crosses its
+// XOFF threshold until the last frame before the pause comes. With full frames both
 // ways that takes at most what the threshold was computed with: 36.456 us and
 // 4557 bytes, besides the 0.672 us and 84 bytes of the pause frame itself.
 func TestPauseReaction(t *testing.T) {
@@ -223,7 +223,7 @@ func TestPauseReaction(t *testing.T) {
 	}
 }
 
-// TestClassesAreIsolated: class 0 wants one egress port, whose neighbour pauses
+// TestClassesAreIsolated: class 0 is for one egress port, whose neighbour pauses
 // it for 10 ms, and fills all queues on the way. Probes of class 7 wait for a
 // frame that is being sent at each hop, no more, unless all bytes of the egress
 // queue count alike.

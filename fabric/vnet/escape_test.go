@@ -135,8 +135,8 @@ func checkPlaces(t rapid.TB, n *Network, rest bool) {
 
 // Rings of all sizes, with any traffic, thresholds and few places: nothing is
 // lost, no flow is out of order, all accounts are right at all times, and
-// everything arrives. Only a port that knows fewer flows than are asked for at
-// once may forget one before its token comes by, every time anew: where tokens
+// everything arrives. Only a port whose table holds fewer flows than have requests
+// at once may evict one before its token arrives, every time anew: where tokens
 // go through such ports, a circle may stay closed.
 func TestEscapeProperty(t *testing.T) {
 	topos := ringsOfPairs(t)

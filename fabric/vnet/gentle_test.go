@@ -54,7 +54,7 @@ func TestGentleRing(t *testing.T) {
 // Whatever the ring, its thresholds and its queues, it never stands still: in
 // any time in which the slowest port sends a few frames something arrives, and
 // nothing is lost. First in, first out, such a ring may slow itself down to
-// that, since whoever has more in a queue gets more of it.
+// that, since the flow that has more in a queue gets more of it.
 func TestGentleRingNeverStops(t *testing.T) {
 	for _, voq := range []bool{false, true} {
 		// A frame of 1058 bytes at 40 Gb/s / 2^15 takes 7 ms.

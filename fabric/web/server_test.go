@@ -165,7 +165,7 @@ func TestSlowViewer(t *testing.T) {
 	}
 	<-s.FirstViewer()
 	quick := watch(t, url)
-	big := &view.Sample{Run: strings.Repeat("x", 3<<20)} // some are more than the kernel holds for who does not read
+	big := &view.Sample{Run: strings.Repeat("x", 3<<20)} // some are more than the kernel holds for a viewer that does not read
 	const n = 12
 	for k := 1; k <= n; k++ {
 		v := *big
@@ -209,7 +209,7 @@ func TestStuckViewer(t *testing.T) {
 	}
 }
 
-// Viewers come and go; who has gone is forgotten.
+// Viewers come and go; one that has gone is forgotten.
 func TestViewersLeave(t *testing.T) {
 	f, s, url := site(t)
 	for range 5 {

@@ -20,7 +20,7 @@ func TestRingReduces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := make([][]map[int]bool, n) // by rank: of each part's each piece, who is in it
+		v := make([][]map[int]bool, n) // by rank: of each part's each piece, which ranks are in it
 		for i := range v {
 			for range n * pieces {
 				v[i] = append(v[i], map[int]bool{i: true})
@@ -157,7 +157,7 @@ func TestTreesReduce(t *testing.T) {
 	})
 }
 
-// In all-to-all every rank gets its part of every other, and nobody has two
+// In all-to-all every rank gets its part of every other, and none has two
 // messages under way at once.
 func TestAllToAllInSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

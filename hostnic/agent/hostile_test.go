@@ -8,7 +8,7 @@ import (
 )
 
 // send sends a datagram of the connection manager from one end to the other. A
-// Request shows the cookie that the other end wants from it.
+// Request carries the cookie that the other end requires.
 func (p *pair) send(from int, m message) {
 	p.t.Helper()
 	if m.kind == request {
@@ -56,7 +56,7 @@ func TestCloseTwice(t *testing.T) {
 
 // Requests without end take no more than the sessions that there may be, and
 // those that nothing follows give their places back soon. Sessions that have
-// ended are in nobody's way.
+// ended take no place.
 func TestFloodOfRequests(t *testing.T) {
 	const most = 8
 	p := newPair(t, func(_ int, c *Config) { c.Sessions = most })
@@ -118,7 +118,7 @@ func TestForgedAnswers(t *testing.T) {
 	p.idle()
 }
 
-// Who uses the address of another host gets nothing sent there that is larger
+// A sender that uses the address of another host gets nothing sent there that is larger
 // than what it sends, opens no session and no queue pair, and reads no memory:
 // it sees neither cookies nor keys.
 func TestNothingIsReflected(t *testing.T) {

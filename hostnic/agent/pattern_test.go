@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Who fills a long message does not keep others, nor a collection of garbage, from running.
+// Filling a long message does not keep other goroutines, nor a collection of garbage, from running.
 func TestFillLetsOthersRun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const pieces = 256

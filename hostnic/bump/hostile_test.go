@@ -275,7 +275,7 @@ func FuzzChannel(f *testing.F) {
 	})
 }
 
-// A peer that uses another one's address, and knows what both sent to it, ends none of
+// A peer that uses another one's address, and has what both sent to it, ends none of
 // the channels between those two, and opens none: it was sent other incarnations.
 func TestPeersAreDistinguished(t *testing.T) {
 	g := newRig(t, nil)
@@ -300,7 +300,7 @@ func TestPeersAreDistinguished(t *testing.T) {
 		}
 		ours.takeMessage(g.now, 0, &c.key, at, &m)
 	}
-	// Who gets the right ones and does not see the frames knows neither the
+	// An attacker that gets the right ones and does not see the frames has neither the
 	// channel's number nor its port.
 	m.from, m.to, m.kind, m.peer, m.port = ours.peers[0].incarnation, ours.incarnation(at.remote), reset, c.remote, m.port^1
 	ours.takeMessage(g.now, 0, &c.key, at, &m)
@@ -316,8 +316,8 @@ func TestPeersAreDistinguished(t *testing.T) {
 	g.idle()
 }
 
-// Who sees none of the frames between two hosts does not end their channels by errors of
-// ICMP, whatever they quote of what it can know; who got the frames does.
+// An attacker that sees none of the frames between two hosts does not end their channels by errors
+// of ICMP, whatever they quote of what it can find out; one that got the frames does.
 func TestForgedUnreachables(t *testing.T) {
 	g := newRig(t, nil)
 	var datagram, carried []byte

@@ -63,8 +63,8 @@ func neighborValue(labels ...string) string {
 	return strings.Join(append([]string{"lldp_ttl_seconds"}, labels...), " ")
 }
 
-// Two switches learn each other by the ports between them, say what changes, and
-// forget who falls silent, takes leave, or loses the link.
+// Two switches learn each other by the ports between them, announce changes, and
+// remove a neighbour that sends no more, says that it leaves, or loses the link.
 func TestTwoSwitches(t *testing.T) {
 	left, right := named("left", 1), named("right", 2)
 	left.Ports[0].Addresses = nil

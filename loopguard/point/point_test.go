@@ -193,7 +193,7 @@ func TestHostile(t *testing.T) {
 	wantOpen(t, "of another switch", r, true, false, true, true)
 }
 
-// Who disables a port and enables it again has it back; so has who turns the feature off.
+// A port that is disabled and enabled again works; so does one at which the feature is turned off.
 func TestBackAtOnce(t *testing.T) {
 	cfg := guarded(2)
 	r := st.New(t, cfg)

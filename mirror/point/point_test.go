@@ -104,7 +104,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// The debug bit has packets copied of whoever may ask for traces, within tunnels, too. A
+// The debug bit has packets copied of hosts that may have traces, within tunnels, too. A
 // host outside that sets it in all that it sends takes nothing of the session's rate:
 // its packets are counted alone, and copied for other rules as ever.
 func TestWhoMayAskForTraces(t *testing.T) {

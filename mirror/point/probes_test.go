@@ -84,7 +84,7 @@ func TestProbes(t *testing.T) {
 	r.Out(2)
 }
 
-// A switch that takes no probes drops them as it does what nobody wants.
+// A switch that takes no probes drops them as it does any frame without a receiver.
 func TestNoProbes(t *testing.T) {
 	r := st.New(t, router(t, "sessions: [{name: e, to: 10.0.2.9, everflow: {sample: 0}}]"))
 	r.In(0, guidedBy("10.0.0.7", "10.0.0.7", "10.0.1.2", "10.10.0.10"))

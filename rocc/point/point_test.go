@@ -270,10 +270,10 @@ func TestCongestionPointBoundsItsNotices(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes, a point that is awake knows exactly the flows of
-// which a frame waits, or left since its last update; when it wakes it may still
-// know some that left while it rested. One that rests has the largest rate. Queues are first-in first-out, or serve their inputs in
-// turn, so that frames overtake.
+// Whatever comes and goes, a point that is active has exactly the flows of
+// which a frame waits, or left since its last update; when it becomes active it may still
+// have some that left while it rested. One that rests has the largest rate. Queues are first-in
+// first-out, or serve their inputs in turn, so that frames overtake.
 func TestCongestionPointKnowsItsQueue(t *testing.T) {
 	params := rocc.For(rate40G)
 	params.QRef, params.QMid, params.QMax, params.Period = 12_000, 24_000, 30_000, 2*frame.Microsecond // no notices up to 2 kB

@@ -8,8 +8,8 @@ import (
 	"gswitch/scheduler"
 )
 
-// lots is Random: who leaves, or is given up, is drawn from all that wait with the
-// numbers of the seed. Who was looked at and did not leave is drawn again when another
+// lots is Random: the frame that leaves, or is given up, is drawn from all that wait with the
+// numbers of the seed. One that was drawn and did not leave is drawn again when another
 // one comes, or when one is given up.
 type lots struct {
 	slice
@@ -104,7 +104,7 @@ func (m *codels) dodequeue(f uint64, now frame.Time) (it item, some, ok bool) {
 	return it, true, ok
 }
 
-// dequeue returns who is dropped, and who leaves, if anybody does.
+// dequeue returns the frames that are dropped, and the one that leaves, if any does.
 func (m *codels) dequeue(now frame.Time) (dropped []item, out item, some bool) {
 	for len(m.v) > 0 {
 		f := m.flow(&m.v[m.serve()])

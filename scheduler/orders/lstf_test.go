@@ -450,7 +450,7 @@ func TestLSTFIsEDF(t *testing.T) {
 }
 
 // Each switch serves in the order of a vector of the instants at which it served:
-// who knows the whole schedule replays any (omniscient initialisation).
+// with the whole schedule any can be replayed (omniscient initialisation).
 func TestVectorsReplayAnySchedule(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := frame.NewRand(seed)

@@ -93,7 +93,7 @@ func TestStreams(t *testing.T) {
 }
 
 // A port without a listener refuses, more connections than there may be are not answered,
-// SYNs that nobody follows up are forgotten, and who leaves does not wait for ever.
+// SYNs that are not followed up are forgotten, and a closing end does not wait for ever.
 func TestStreamBounds(t *testing.T) {
 	x := streamPair(t, 0, 3)
 	free := x.pool.Available()
@@ -114,7 +114,7 @@ func TestStreamBounds(t *testing.T) {
 	if x.stacks[1].ListenOn(80, true) == nil {
 		t.Error("two listen on a port")
 	}
-	// SYNs of nobody.
+	// SYNs that no end follows up.
 	for port := range uint16(6) {
 		syn := tcp.Segment{Flags: tcp.SYN, Window: 1000}
 		b := append(append(append([]byte{}, macs[1][:]...), macs[0][:]...), 8, 0)

@@ -160,7 +160,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// Who closes and cannot wait loses what waits, and counts it.
+// An exporter that closes and cannot wait loses what waits, and counts it.
 func TestCloseCounts(t *testing.T) {
 	c := listen(t)
 	c.ack = func(uint64) bool { return false }

@@ -542,7 +542,7 @@ func TestBlockedFilter(t *testing.T) {
 }
 
 // With filters that are often wrong flows are taken out of tables that they never
-// were in, and cells look pure that are not: what they show is no flow of anybody.
+// were in, and cells look pure that are not: what they show is no flow at all.
 func TestPureCellsAreChecked(t *testing.T) {
 	r := generator(10)
 	known := map[Key]bool{}

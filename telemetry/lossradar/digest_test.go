@@ -327,7 +327,7 @@ func TestCellsOfThree(t *testing.T) {
 			}
 		}
 		if len(cells) != 7 || !slices.Contains(slices.Collect(maps.Values(cells)), 3) {
-			continue // wanted: one cell of all three, and else cells of their own
+			continue // required: one cell of all three, and else cells of their own
 		}
 		tried++
 		extra := d.Clone()

@@ -15,7 +15,7 @@ type broken struct{ nodes, links []int }
 func (b broken) Node(i int) bool { return !slices.Contains(b.nodes, i) }
 func (b broken) Link(i int) bool { return !slices.Contains(b.links, i) }
 
-// What fails cuts off itself, and what hangs by it alone, and nobody who has another way.
+// What fails cuts off itself, and what is reached by it alone, and no node that has another way.
 func TestCutOff(t *testing.T) {
 	top, err := fabric.Load("leaf-spine(2, 3, 2)", fabric.Spec{})
 	if err != nil {

@@ -176,8 +176,8 @@ func TestTunnels(t *testing.T) {
 	}
 }
 
-// A worker clears no table between two frames: whoever takes a report empties it. What is in a
-// table that was given back is there when it is counted in.
+// A worker clears no table between two frames: the goroutine that takes a report empties it. What is
+// in a table that was given back is there when it is counted in.
 func TestWorkersClearNothing(t *testing.T) {
 	r := begin(t, with(st.Star(), options("both", 100)))
 	pass(r, datagram(1))
