@@ -206,7 +206,7 @@ func (e ConfigError) Unwrap() error { return e.error }
 // what that did beyond it, which for a switch is nothing.
 func (d *Daemon) ReadFile(path string) ([]section.Change, []string, error) {
 	var c *config.Config
-	err := Prepare(d.log, func() (err error) { c, err = config.Load(path); return err })
+	err := CatchPanic(d.log, func() (err error) { c, err = config.Load(path); return err })
 	if err != nil {
 		d.refused()
 		return nil, nil, err
