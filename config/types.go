@@ -213,24 +213,21 @@ type ECN struct {
 
 // Buffer is the shared packet buffer of a switch.
 type Buffer struct {
-	Size     units.Size `yaml:"size" doc:"Whole buffer, headroom included. What the packet memory holds if left out."`
-	Alpha    float64    `yaml:"alpha" range:"0.001,64" default:"1" doc:"Dynamic threshold of an egress queue: at most alpha times what is free."`
-	Reserve  units.Size `yaml:"reserve" doc:"Bytes of each egress queue that no other can take."`
-	Limit    units.Size `yaml:"limit" doc:"Most bytes of any egress queue, whatever alpha allows. None if left out."`
-	Ingress  units.Size `yaml:"ingress_limit" doc:"Most bytes of a lossy class that wait of what arrived at one port, as at switches with input queues. None if left out."`
+	Size units.Size `yaml:"size" doc:"Whole buffer, headroom included. What the packet memory holds if left out."`
+	LossyRoom
+	Reserve  units.Size `yaml:"reserve" range:"0,4294967295" doc:"Bytes of each egress queue that no other can take."`
+	Limit    units.Size `yaml:"limit" range:"0,4294967295" doc:"Most bytes of any egress queue, whatever alpha allows. None if left out."`
 	Floods   float64    `yaml:"flood_share" range:"0.001,1" default:"0.125" doc:"Copies of floods (unknown unicast, broadcast, multicast) are at most this part of what a port sends while it is backed up and frames for that port alone wait there, and hold at most half of the memory that each port always has. 1: they are like other frames."`
 	Lossless Lossless   `yaml:"lossless" doc:"How lossless classes are buffered at ingress."`
 }
 
 // Lossless is the ingress side of classes under PFC.
 type Lossless struct {
-	Alpha      float64        `yaml:"alpha" range:"0.001,64" default:"0.125" doc:"Dynamic threshold (XOFF) of an ingress port and class: at most alpha times what is free."`
-	XOFF       units.Size     `yaml:"xoff" doc:"Fixed XOFF threshold in place of alpha."`
-	Reserve    units.Size     `yaml:"reserve" doc:"Bytes of each ingress port and class that no other can take."`
-	Hysteresis units.Size     `yaml:"hysteresis" default:"4KiB" doc:"How far below XOFF the class must fall before XON."`
+	Alpha float64 `yaml:"alpha" range:"0.001,64" default:"0.125" doc:"Dynamic threshold (XOFF) of an ingress port and class: at most alpha times what is free."`
+	LosslessRoom
+	Hysteresis units.Size     `yaml:"hysteresis" range:"0,4294967295" default:"4KiB" doc:"How far below XOFF the class must fall before XON."`
 	Headroom   Headroom       `yaml:"headroom" default:"auto" doc:"Bytes beyond XOFF for what is still under way. auto: from rate, delay and MTU of each port, and response."`
 	Response   units.Duration `yaml:"response" default:"50us" doc:"How long both ends take to act on a pause, beyond cable and frames: the loops of the workers."`
-	AllowLoss  bool           `yaml:"allow_loss" doc:"true: accept a headroom that is too small, for experiments."`
 }
 
 // PortLossless are the thresholds of one port, whose link differs from the others.

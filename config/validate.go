@@ -203,15 +203,8 @@ func (d decoder) validatePFC(s *Switch, path string) {
 		}
 	}
 	l := &s.Buffer.Lossless
-	for key, size := range map[string]units.Size{"xoff": l.XOFF, "reserve": l.Reserve, "hysteresis": l.Hysteresis, "headroom": units.Size(l.Headroom)} {
-		if size >= 1<<32 {
-			d.Fail(path+".buffer.lossless."+key, "%s is more than 4 GiB", size)
-		}
-	}
-	for key, size := range map[string]units.Size{"reserve": s.Buffer.Reserve, "limit": s.Buffer.Limit, "ingress_limit": s.Buffer.Ingress} {
-		if size >= 1<<32 {
-			d.Fail(path+".buffer."+key, "%s is more than 4 GiB", size)
-		}
+	if h := units.Size(l.Headroom); h >= 1<<32 {
+		d.Fail(path+".buffer.lossless.headroom", "%s is more than 4 GiB", h)
 	}
 	if l.XOFF != 0 && l.Hysteresis > l.XOFF {
 		d.Fail(path+".buffer.lossless.hysteresis", "%s is more than xoff, %s: the class would never be resumed", l.Hysteresis, l.XOFF)

@@ -85,12 +85,12 @@ func Profile(t *fabric.Topology, algorithm string) (*vnet.Config, error) {
 		BaseRTT:  rtt,
 		// Queues 1 to 7 of a switch take turns; flows use one of them.
 		Weights: [8]uint32{0, 1, 1, 1, 1, 1, 1, 1},
-		Buffer: vnet.Buffer{
-			Size:         uint64(bufferPer50G * gbps / 50),
-			GroupReserve: groupReserve, HeadroomDelays: headroomDelay, AllowLoss: true,
-			LosslessAlpha: pauseAlpha, ScaleAlpha: true, XONOffset: resumeOffset,
-			OwnFrames: true, // a port that others made wait too much is paused by its next frame
+		Buffer: config.NetworkBuffer{
+			Size:           units.Size(bufferPer50G * gbps / 50),
+			LosslessRoom:   config.LosslessRoom{Reserve: groupReserve, AllowLoss: true},
+			HeadroomDelays: headroomDelay, LosslessAlpha: pauseAlpha, ScaleAlpha: true, XONOffset: resumeOffset,
 		},
+		OwnFrames: true, // a port that others made wait too much is paused by its next frame
 		// Every class of data is lossless; class 0 is that of control.
 		PFC: vnet.PFC{On: true, Classes: 0xfe},
 		ECN: vnet.ECN{On: true, At: nic, ECN: config.ECN{KMin: units.Size(kminPer25G * gbps / 25), KMax: units.Size(kmaxPer25G * gbps / 25), PMax: pmax}, Classes: 0xfe},

@@ -3,6 +3,7 @@ package run
 import (
 	"testing"
 
+	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/fabric/results"
 	"gswitch/fabric/vnet"
@@ -22,7 +23,7 @@ func TestLosslessDropsAreInvalid(t *testing.T) {
 	}{
 		"nothing lost": {true, false, 0, true}, "lost": {true, false, 3, false}, "accepted": {true, true, 3, true}, "virtual time": {false, false, 3, true},
 	} {
-		n, err := vnet.Build(&vnet.Config{Topology: topology, Buffer: vnet.Buffer{AllowLoss: c.allowed}})
+		n, err := vnet.Build(&vnet.Config{Topology: topology, Buffer: config.NetworkBuffer{LosslessRoom: config.LosslessRoom{AllowLoss: c.allowed}}})
 		if err != nil {
 			t.Fatal(err)
 		}

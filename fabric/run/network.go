@@ -65,7 +65,7 @@ func served(d *scenario.Document) config.Queue {
 // describe translates the document of a run, for real frames or for virtual time.
 func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	d := r.Doc
-	h, b := &d.Hosts, &d.Switch.Buffer
+	h := &d.Hosts
 	rtt, err := h.RTT()
 	if err != nil {
 		return nil, err
@@ -76,12 +76,10 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	}
 	c := &vnet.Config{
 		Topology: r.Topology, Seed: r.Seed, Payload: int(h.Payload), WholeNs: d.Link.WholeNs, BaseRTT: rtt,
-		Sizes: hostnic.Sizes{Data: h.Sizes.Data, Ack: h.Sizes.Ack, AckINT: h.Sizes.AckINT, PFC: h.Sizes.PFC},
-		Buffer: vnet.Buffer{Size: uint64(b.Size), Alpha: b.Alpha, QueueLimit: uint32(b.QueueLimit), IngressLimit: uint32(b.IngressLimit),
-			XOFF: uint32(b.XOFF), LosslessAlpha: b.LosslessAlpha, ScaleAlpha: b.ScaleAlpha, XONOffset: uint32(b.XONOffset),
-			Headroom: uint32(b.Headroom), HeadroomDelays: b.HeadroomDelays, AllowLoss: b.AllowLoss, GroupReserve: uint32(b.Reserve)},
-		PFC:   vnet.PFC{On: d.PFC.Enabled, Pausing: d.PFC.Pausing},
-		Queue: served(d), PushOut: d.Switch.PushOut, VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
+		Sizes:  hostnic.Sizes{Data: h.Sizes.Data, Ack: h.Sizes.Ack, AckINT: h.Sizes.AckINT, PFC: h.Sizes.PFC},
+		Buffer: d.Switch.Buffer,
+		PFC:    vnet.PFC{On: d.PFC.Enabled, Pausing: d.PFC.Pausing},
+		Queue:  served(d), PushOut: d.Switch.PushOut, VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
 	}
 	live, shadow := d.Switch.Policies()
 	c.OneQueue = live != nil || shadow != nil

@@ -77,9 +77,9 @@ type Link struct {
 
 // Switch is the configuration of every switch.
 type Switch struct {
-	Buffer Buffer `yaml:"buffer" doc:"The shared packet buffer."`
-	ECN    ECN    `yaml:"ecn" doc:"ECN marking at dequeue, at every egress queue."`
-	INT    INT    `yaml:"int" doc:"In-band telemetry."`
+	Buffer config.NetworkBuffer `yaml:"buffer" doc:"The shared packet buffer."`
+	ECN    ECN                  `yaml:"ecn" doc:"ECN marking at dequeue, at every egress queue."`
+	INT    INT                  `yaml:"int" doc:"In-band telemetry."`
 
 	Features section.Extra[queueFeatures] // of switches, as registered
 
@@ -104,22 +104,6 @@ type Switch struct {
 
 	Paths   config.Paths `yaml:"paths" doc:"How one of several shortest paths is chosen for a frame."`
 	Detours []Detour     `yaml:"detours" doc:"Routes that are not the shortest, as after a failure or by mistake. base_rtt: auto and slowdowns do not know of them."`
-}
-
-// Buffer is the packet buffer of a switch.
-type Buffer struct {
-	Size           units.Size `yaml:"size" default:"32MiB" doc:"Whole buffer."`
-	Alpha          float64    `yaml:"alpha" range:"0.001,64" default:"1" doc:"Lossy classes: an egress queue may hold alpha times what is free."`
-	QueueLimit     units.Size `yaml:"queue_limit" range:"0,4294967295" doc:"Lossy classes: most bytes of an egress queue. None if left out."`
-	IngressLimit   units.Size `yaml:"ingress_limit" range:"0,4294967295" doc:"Lossy classes: most bytes that may wait of what arrived at one port (input-queued switches). None if left out."`
-	LosslessAlpha  float64    `yaml:"lossless_alpha" range:"0.001,64" default:"0.125" doc:"Lossless classes: a port pauses its neighbour above alpha times what is free."`
-	ScaleAlpha     bool       `yaml:"scale_alpha" doc:"true: lossless_alpha grows with a port's rate above that of the hosts, up to 1."`
-	XOFF           units.Size `yaml:"xoff" range:"0,4294967295" doc:"Lossless classes: fixed threshold in place of lossless_alpha."`
-	XONOffset      units.Size `yaml:"xon_offset" range:"0,4294967295" doc:"Lossless classes: how far below the threshold the pause ends."`
-	Headroom       units.Size `yaml:"headroom" range:"0,4294967295" doc:"Bytes of each lossless port and class for what is still under way. Computed from rate, delay and frame size if left out."`
-	HeadroomDelays float64    `yaml:"headroom_delays" range:"0,1000" doc:"Headroom as so many one-way delays of the link at its rate."`
-	Reserve        units.Size `yaml:"reserve" range:"0,4294967295" doc:"Bytes guaranteed to each lossless port and class."`
-	AllowLoss      bool       `yaml:"allow_loss" doc:"true: accept a headroom that is too small."`
 }
 
 // ECN is marking of frames. Without thresholds and pi there is none.

@@ -27,7 +27,7 @@ func incast(t testing.TB) *vnet.Network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := vnet.Build(&vnet.Config{Topology: top, Seed: 1, Overhead: 24, Buffer: vnet.Buffer{Size: 400_000}, PFC: vnet.PFC{On: true},
+	n, err := vnet.Build(&vnet.Config{Topology: top, Seed: 1, Overhead: 24, Buffer: config.NetworkBuffer{Size: 400_000}, PFC: vnet.PFC{On: true},
 		ECN: vnet.ECN{On: true, ECN: config.ECN{KMin: 20_000, KMax: 60_000, PMax: 0.5}}})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"gswitch/sim"
 	"gswitch/tcp/endpoint"
 	"gswitch/tcp/stack"
+	"gswitch/units"
 	"gswitch/vswitch"
 	wirefmt "gswitch/wire"
 )
@@ -48,6 +49,7 @@ type Network struct {
 // Build makes the network that cfg describes, idle, at time 0.
 func Build(cfg *Config) (*Network, error) {
 	n := &Network{cfg: *cfg, Topology: cfg.Topology}
+	n.cfg.fill()
 	if err := n.build(); err != nil {
 		if n.Engine != nil {
 			err = errors.Join(err, n.Engine.Close())
@@ -169,21 +171,19 @@ func (c *Config) payload() int {
 // frame is a frame of n bytes as links see it.
 func (c *Config) frame(n int) wire { return wire{uint64(n) + uint64(c.Overhead), c.WholeNs} }
 
-func (b *Buffer) size() uint64 {
+// fill sets what of the buffer is left out.
+func (c *Config) fill() {
+	b := &c.Buffer
 	if b.Size == 0 {
-		return 12 << 20
+		b.Size = 12 * units.MiB
 	}
-	return b.Size
-}
-
-func (b *Buffer) alpha() float64 {
 	switch {
 	case b.Alpha != 0:
-		return b.Alpha
-	case b.IngressLimit != 0:
-		return 1024 // as good as none
+	case b.Ingress != 0:
+		b.Alpha = 1024 // as good as none
+	default:
+		b.Alpha = 1
 	}
-	return 1
 }
 
 // number gives hosts and switches their indices.
@@ -241,7 +241,7 @@ func (n *Network) chunks() int {
 	if n.cfg.Chunks != 0 {
 		return n.cfg.Chunks
 	}
-	bytes := float64(n.cfg.Buffer.size()) * float64(len(n.swNode))
+	bytes := float64(n.cfg.Buffer.Size) * float64(len(n.swNode))
 	for i := range n.Topology.Links {
 		l := &n.Topology.Links[i]
 		bytes += float64(2 * float64(l.Rate) / 8 * l.Delay.Seconds())

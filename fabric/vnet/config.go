@@ -61,11 +61,16 @@ type Config struct {
 	// instead of first in, first out.
 	VOQ bool
 
-	Buffer Buffer
-	PFC    PFC
-	ECN    ECN
-	INT    INT
-	Host   Host
+	// Buffer is that of every switch. Size 0 = 12 MiB. Alpha 0 = 1, or no bound where there
+	// is a limit at ingress.
+	Buffer config.NetworkBuffer
+	// OwnFrames looks at a threshold that others move when a frame comes or leaves that
+	// counts towards it, and not besides.
+	OwnFrames bool
+	PFC       PFC
+	ECN       ECN
+	INT       INT
+	Host      Host
 	// Listen maps names of hosts to functions that see every frame that arrives. A
 	// function returns true if the frame is not for the NIC. It runs where the host is
 	// stepped.
@@ -106,41 +111,6 @@ type Config struct {
 	// after Build has filled it in. Names are those of the topology.
 	AdjustHost   func(name string, c *hostnic.Config)
 	AdjustSwitch func(name string, c *vswitch.Config)
-}
-
-// Buffer describes the packet buffer of every switch.
-type Buffer struct {
-	Size  uint64  // bytes; 0 = 12 MiB
-	Alpha float64 // the queue of a lossy class may hold alpha times the free bytes; 0 = 1
-
-	// QueueLimit bounds an egress queue of a lossy class in bytes. 0 = no limit.
-	QueueLimit uint32
-	// IngressLimit bounds, in bytes, the frames of a lossy class that arrived at one port
-	// and still wait: input-queued switches with drop tail (240 KB in IRN, Mittal et al.,
-	// SIGCOMM 2018, section 4.1). 0 = no limit. Egress queues are then bounded by
-	// QueueLimit alone.
-	IngressLimit uint32
-
-	// Lossless classes pause the neighbour when the bytes that arrived at one port exceed
-	// XOFF or, if XOFF is 0, LosslessAlpha times the free bytes (0 = 1/8). They resume it
-	// at XONOffset bytes below that.
-	XOFF          uint32
-	LosslessAlpha float64
-	// ScaleAlpha doubles LosslessAlpha for each doubling of a port's rate above that of
-	// the hosts, up to 1: ports with more senders behind them may hold more.
-	ScaleAlpha bool
-	XONOffset  uint32
-	// OwnFrames looks at a threshold that others move when a frame comes or leaves that
-	// counts towards it, and not besides.
-	OwnFrames bool
-
-	// Headroom of each lossless port and class in bytes or, if HeadroomDelays is set, in
-	// one-way delays of the link at its rate. If both are 0, it is computed by IEEE
-	// 802.1Q annex N. AllowLoss accepts less headroom than that.
-	Headroom       uint32
-	HeadroomDelays float64
-	AllowLoss      bool
-	GroupReserve   uint32 // guaranteed bytes per lossless port and class
 }
 
 // PFC describes priority flow control (IEEE 802.1Q clause 36), the same at

@@ -126,16 +126,16 @@ func (d *Derived) drain(w *ways, c *Config) (t frame.Time) {
 			if n.Tier == 0 || l.Rate == 0 {
 				continue
 			}
-			alpha := c.Buffer.alpha()
-			fill := float64(c.Buffer.size()) * alpha / (1 + alpha)
+			alpha := c.Buffer.Alpha
+			fill := float64(c.Buffer.Size) * alpha / (1 + alpha)
 			if c.Buffer.QueueLimit != 0 {
 				fill = min(fill, float64(c.Buffer.QueueLimit))
 			}
 			if most := pushOutLimit(&c.PushOut); most != 0 {
-				fill = min(float64(c.Buffer.size()), float64(most))
+				fill = min(float64(c.Buffer.Size), float64(most))
 			}
-			if c.Buffer.IngressLimit != 0 {
-				fill = float64(c.Buffer.IngressLimit) * float64(len(n.Links))
+			if c.Buffer.Ingress != 0 {
+				fill = float64(c.Buffer.Ingress) * float64(len(n.Links))
 			}
 			if inputs != nil {
 				in, out := inputs.Queues()

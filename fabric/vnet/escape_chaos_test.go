@@ -8,12 +8,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"gswitch/config"
 	"gswitch/escape"
 	"gswitch/escape/point"
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/sim"
 	"gswitch/transport"
+	"gswitch/units"
 	wirefmt "gswitch/wire"
 )
 
@@ -165,8 +167,8 @@ func TestEscapeInTangles(t *testing.T) {
 		flaps := rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(r, "flaps")
 		table := rapid.SampledFrom([]int{4, 256, 256}).Draw(r, "flows known")
 		slots := rapid.SampledFrom([]int{1, 4, 64}).Draw(r, "places")
-		xoff := uint32(rapid.SampledFrom([]int{12_000, 20_000, 60_000}).Draw(r, "xoff"))
-		c := &Config{Topology: topo, Detours: routes, PFC: PFC{On: true}, Buffer: Buffer{Size: 8 << 20, XOFF: xoff, XONOffset: xoff / 8}, BaseRTT: 100 * us,
+		xoff := units.Size(rapid.SampledFrom([]int{12_000, 20_000, 60_000}).Draw(r, "xoff"))
+		c := &Config{Topology: topo, Detours: routes, PFC: PFC{On: true}, Buffer: config.NetworkBuffer{Size: 8 << 20, LosslessRoom: config.LosslessRoom{XOFF: xoff}, XONOffset: xoff / 8}, BaseRTT: 100 * us,
 			Wholes: Escape{On: true, Config: escape.Config{Slots: slots, Flows: table, PerFlow: slots, Reclaim: 200 * us}}.wholes()}
 		c.Host.Class, c.Host.AckClass = 3, InClass(7)
 		if flaps > 0 {

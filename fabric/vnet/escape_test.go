@@ -8,27 +8,29 @@ import (
 
 	"pgregory.net/rapid"
 
+	"gswitch/config"
 	"gswitch/escape"
 	"gswitch/escape/point"
 	"gswitch/fabric"
 	"gswitch/frame"
+	"gswitch/units"
 )
 
 // deadRing is switches in a ring at 40 Gb/s in which all flows go around the
 // same way, two links each, so that the pauses of the links wait for each
 // other sooner or later.
-func deadRing(t testing.TB, topo *fabric.Topology, e Escape, xoff uint32) *Network {
+func deadRing(t testing.TB, topo *fabric.Topology, e Escape, xoff units.Size) *Network {
 	return build(t, deadRingConfig(topo, e, xoff))
 }
 
-func deadRingConfig(topo *fabric.Topology, e Escape, xoff uint32) *Config {
+func deadRingConfig(topo *fabric.Topology, e Escape, xoff units.Size) *Config {
 	return ringConfig(topo, 2, e, xoff)
 }
 
 // ringConfig is a ring in which what has no more than so many links to go goes
 // round the same way.
-func ringConfig(topo *fabric.Topology, links int, e Escape, xoff uint32) *Config {
-	c := &Config{Topology: topo, PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: xoff, XONOffset: xoff / 10}, Wholes: e.wholes(), BaseRTT: 100 * us}
+func ringConfig(topo *fabric.Topology, links int, e Escape, xoff units.Size) *Config {
+	c := &Config{Topology: topo, PFC: PFC{On: true}, Buffer: config.NetworkBuffer{Size: 4 << 20, LosslessRoom: config.LosslessRoom{XOFF: xoff}, XONOffset: xoff / 10}, Wholes: e.wholes(), BaseRTT: 100 * us}
 	c.Host.Class, c.Host.AckClass = 3, InClass(7)
 	k := len(topo.Switches())
 	for i := range k {
@@ -146,7 +148,7 @@ func TestEscapeProperty(t *testing.T) {
 		e := Escape{On: true, Config: escape.Config{
 			Slots: rapid.SampledFrom([]int{1, 2, 5, 64}).Draw(r, "places"), Flows: rapid.SampledFrom([]int{64, 8, 4, 2}).Draw(r, "flows"),
 			PerFlow: rapid.SampledFrom([]int{1, 3, 16}).Draw(r, "per flow"), Reclaim: frame.Time(rapid.SampledFrom([]int{30, 100}).Draw(r, "reclaim")) * us}}
-		xoff := uint32(rapid.IntRange(10_000, 60_000).Draw(r, "xoff"))
+		xoff := units.Size(rapid.IntRange(10_000, 60_000).Draw(r, "xoff"))
 		flows := make([]Flow, 3*k-rapid.IntRange(0, 2*k).Draw(r, "fewer messages"))
 		for i := range flows {
 			// Mostly along the circle.
@@ -223,9 +225,9 @@ func ringDelivers(t *testing.T, r rapid.TB, c *Config, flows []Flow, all bool) e
 
 // longRing is a ring of switches with one host each in which every host sends
 // all at once to the one that is so many links on, round the same way.
-func longRing(t *testing.T, k, links int, delay time.Duration, xoff uint32, e Escape) (n *Network, done *[]Done) {
+func longRing(t *testing.T, k, links int, delay time.Duration, xoff units.Size, e Escape) (n *Network, done *[]Done) {
 	t.Helper()
-	c := &Config{Topology: topology(t, fmt.Sprintf("ring(%d, 1)", k), 40*gig, 40*gig, delay), PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: xoff, XONOffset: xoff / 10}, Wholes: e.wholes(), BaseRTT: 100 * us}
+	c := &Config{Topology: topology(t, fmt.Sprintf("ring(%d, 1)", k), 40*gig, 40*gig, delay), PFC: PFC{On: true}, Buffer: config.NetworkBuffer{Size: 4 << 20, LosslessRoom: config.LosslessRoom{XOFF: xoff}, XONOffset: xoff / 10}, Wholes: e.wholes(), BaseRTT: 100 * us}
 	c.Host.Class, c.Host.AckClass = 3, InClass(7)
 	for i := range k {
 		for far := range links {

@@ -7,13 +7,14 @@ import (
 
 	"gswitch/frame"
 	"gswitch/gfc/point"
+	"gswitch/units"
 	"gswitch/vswitch"
 )
 
 // gentleRing is deadRing with stages in place of pauses.
 func gentleRing(t testing.TB, switches string, voq bool, xoff uint32, span uint32) *Network {
 	topo := topology(t, "ring("+switches+", 1)", 40*gig, 40*gig, time.Microsecond)
-	c := deadRingConfig(topo, Escape{}, xoff)
+	c := deadRingConfig(topo, Escape{}, units.Size(xoff))
 	c.VOQ = voq
 	c.Wholes = []Whole{{Name: point.Name, Options: func(*vswitch.Config) (any, error) { return point.Config{Stages: 15, Span: uint64(span)}, nil }}}
 	return build(t, c)

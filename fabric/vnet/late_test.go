@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gswitch/config"
 	"gswitch/frame"
 	"gswitch/gfc/point"
 	"gswitch/hostnic"
@@ -24,7 +25,7 @@ func (realTime) Virtual() bool { return false }
 func lates(t *testing.T, expr string, rate uint64, delay time.Duration, stages *point.Config, headroom bool, seed uint64) (lost uint64, pauses uint64) {
 	t.Helper()
 	topo := topology(t, expr, rate, rate, delay)
-	cfg := Config{Topology: topo, Seed: seed, BaseRTT: 100 * us, PFC: PFC{On: true}, Buffer: Buffer{Size: 16 << 20, XOFF: 30_000, XONOffset: 3000}}
+	cfg := Config{Topology: topo, Seed: seed, BaseRTT: 100 * us, PFC: PFC{On: true}, Buffer: config.NetworkBuffer{Size: 16 << 20, LosslessRoom: config.LosslessRoom{XOFF: 30_000}, XONOffset: 3000}}
 	if stages != nil {
 		cfg.Wholes = []Whole{{Name: point.Name, Options: func(*vswitch.Config) (any, error) { return *stages, nil }}}
 	}

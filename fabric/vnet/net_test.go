@@ -179,10 +179,10 @@ func TestIncast(t *testing.T) {
 		lost   bool
 		paused bool
 	}{
-		"pfc": {Config{PFC: PFC{On: true}, Buffer: Buffer{Size: 1 << 20, XONOffset: 3000}}, false, true},
-		"irn": {Config{Buffer: Buffer{Size: 1 << 20, IngressLimit: 10_000}, VOQ: true, Payload: 1024,
+		"pfc": {Config{PFC: PFC{On: true}, Buffer: config.NetworkBuffer{Size: 1 << 20, XONOffset: 3000}}, false, true},
+		"irn": {Config{Buffer: config.NetworkBuffer{Size: 1 << 20, LossyRoom: config.LossyRoom{Ingress: 10_000}}, VOQ: true, Payload: 1024,
 			Host: Host{Transport: transport.Config{Recovery: transport.IRN}, Recovery: Recovery{Cap: true, RTOs: true}}}, true, false},
-		"go-back-n": {Config{Buffer: Buffer{Size: 200_000}, Host: Host{Transport: transport.Config{Recovery: transport.GoBackN, RTOHigh: 300 * us}}}, true, false},
+		"go-back-n": {Config{Buffer: config.NetworkBuffer{Size: 200_000}, Host: Host{Transport: transport.Config{Recovery: transport.GoBackN, RTOHigh: 300 * us}}}, true, false},
 	} {
 		cfg := c.cfg
 		cfg.Topology, cfg.Seed = topo, 1
@@ -212,7 +212,7 @@ func TestIncast(t *testing.T) {
 // 40 Gb/s, 2 us a link, 240 KB an ingress port (Mittal et al., section 4.1).
 func TestDerivedForIRN(t *testing.T) {
 	topo := topology(t, "fat-tree(6)", 40*gig, 40*gig, 2*time.Microsecond)
-	n := build(t, &Config{Topology: topo, Payload: 1024, Buffer: Buffer{Size: 6 * 240_000, IngressLimit: 240_000},
+	n := build(t, &Config{Topology: topo, Payload: 1024, Buffer: config.NetworkBuffer{Size: 6 * 240_000, LossyRoom: config.LossyRoom{Ingress: 240_000}},
 		Host: Host{Transport: transport.Config{Recovery: transport.IRN}, Recovery: Recovery{Cap: true, RTOs: true}}})
 	d := n.Derived
 	if len(n.Hosts) != 54 || len(n.Switches) != 45 || d.MaxBDP != 120_000 || d.Transport.Cap != 110 || d.Transport.N != 3 {
@@ -361,7 +361,7 @@ func TestAdjust(t *testing.T) {
 func TestDeterminism(t *testing.T) {
 	digest := func(seed uint64) string {
 		n := build(t, &Config{Topology: topology(t, "leaf-spine(2, 2, 4)", 25*gig, 25*gig, time.Microsecond), Seed: seed,
-			PFC: PFC{On: true}, Buffer: Buffer{Size: 1 << 20}})
+			PFC: PFC{On: true}, Buffer: config.NetworkBuffer{Size: 1 << 20}})
 		for i := range 20 {
 			start(t, n, Flow{ID: uint64(i), Src: i % 4, Dst: 4 + i*3%4, Bytes: 50_000})
 		}
@@ -416,7 +416,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Build(&Config{Topology: topo, Buffer: Buffer{Size: 32 << 20}}); err != nil {
+		if _, err := Build(&Config{Topology: topo, Buffer: config.NetworkBuffer{Size: 32 << 20}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -425,10 +425,9 @@ func BenchmarkBuild(b *testing.B) {
 // What scales with a port's rate: marking in proportion, pause thresholds by
 // doublings, up to all of the free bytes.
 func TestScalesWithRate(t *testing.T) {
-	b := Buffer{LosslessAlpha: 1.0 / 8}
 	e := ECN{On: true, At: 25 * gig, ECN: config.ECN{KMin: 100_000, KMax: 400_000, PMax: 0.2}, Classes: 0xfe}
 	for rate, want := range map[uint64]float64{10: 0.125, 25: 0.125, 40: 0.25, 50: 0.25, 100: 0.5, 200: 1, 400: 1} {
-		if got := b.scaled(rate*gig, 25*gig); got != want {
+		if got := scaled(1.0/8, rate*gig, 25*gig); got != want {
 			t.Errorf("alpha %v at %d Gb/s, want %v", got, rate, want)
 		}
 		if got, pi := e.at(rate*gig, 3); pi != nil || got.KMin != units.Size(4000*rate) || got.KMax != 4*got.KMin || got.PMax != 0.2 {
@@ -439,7 +438,7 @@ func TestScalesWithRate(t *testing.T) {
 		t.Error("class 0 is marked")
 	}
 	n := build(t, &Config{Topology: topology(t, "leaf-spine(2, 2, 2)", 25*gig, 100*gig, time.Microsecond), PFC: PFC{On: true},
-		Buffer: Buffer{Size: 8 << 20, ScaleAlpha: true, HeadroomDelays: 3, AllowLoss: true}})
+		Buffer: config.NetworkBuffer{Size: 8 << 20, ScaleAlpha: true, HeadroomDelays: 3, LosslessRoom: config.LosslessRoom{AllowLoss: true}}})
 	leaf, _ := n.SwitchByName("leaf1")
 	for p, c := range n.Switches[leaf].Program().Config.Ports {
 		room, alpha := uint32(3*3125), 0.125

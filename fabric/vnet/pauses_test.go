@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"gswitch/config"
 	"gswitch/fabric/pauses"
 	"gswitch/frame"
 )
@@ -18,7 +19,7 @@ func TestPauseTraceFindsTheCulprit(t *testing.T) {
 			k.Rate = 10 * gig
 		}
 	}
-	c := &Config{Topology: topo, PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: 40_000, XONOffset: 4000}, PauseLog: 1000}
+	c := &Config{Topology: topo, PFC: PFC{On: true}, Buffer: config.NetworkBuffer{Size: 4 << 20, LosslessRoom: config.LosslessRoom{XOFF: 40_000}, XONOffset: 4000}, PauseLog: 1000}
 	c.Host.Class, c.Host.AckClass = 3, InClass(7)
 	n := build(t, c)
 	for i := range 3 {

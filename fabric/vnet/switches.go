@@ -65,7 +65,7 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 		return nil, err
 	}
 	c.MaxFrames = n.Engine.Pool(node).Chunks()
-	c.Buffer.Lateness, c.Buffer.OwnFrames = n.lateness(), n.cfg.Buffer.OwnFrames
+	c.Buffer.Lateness, c.Buffer.OwnFrames = n.lateness(), n.cfg.OwnFrames
 	n.telemetry(c)
 	return c, n.wholes(c, func(*vswitch.Feature) bool { return true })
 }
@@ -89,7 +89,7 @@ func (n *Network) document(node int) config.Switch {
 func (c *Config) document() config.Switch {
 	no, forever := false, units.Duration(frame.Never/2)
 	d := config.Switch{MAC: new(config.MAC), Redirects: &no, // hosts send everything to their switch
-		Buffer: c.Buffer.document(), Telemetry: intpoint.Section{INT: c.INT.Mode != inband.None, Stamp: c.INT.Stamp}, FDB: config.FDB{Max: 1024, Ageing: &forever}}
+		Buffer: c.Buffer.Buffer(), Telemetry: intpoint.Section{INT: c.INT.Mode != inband.None, Stamp: c.INT.Stamp}, FDB: config.FDB{Max: 1024, Ageing: &forever}}
 	for class := range 8 {
 		d.Classes.PCP, d.Classes.Queue = append(d.Classes.PCP, class), append(d.Classes.Queue, class)
 	}
@@ -125,10 +125,10 @@ func (n *Network) portLossless(l *fabric.Link) *config.PortLossless {
 		}
 		c.Headroom = units.Size(max(1, h))
 	case b.Headroom != 0 && n.lateness() > 0 && !b.AllowLoss:
-		c.Headroom = units.Size(b.Headroom + uint32(late(l, n.lateness())))
+		c.Headroom = b.Headroom + units.Size(late(l, n.lateness()))
 	}
 	if b.ScaleAlpha {
-		c.Alpha = b.scaled(l.Rate, n.nicRate())
+		c.Alpha = scaled(b.LosslessAlpha, l.Rate, n.nicRate())
 	}
 	return c
 }
@@ -155,12 +155,6 @@ func (n *Network) profile(rate uint64) (p config.QoS) {
 		p.Queues = append(p.Queues, q)
 	}
 	return p
-}
-
-func (b *Buffer) document() config.Buffer {
-	return config.Buffer{Size: units.Size(b.size()), Alpha: b.alpha(), Limit: units.Size(b.QueueLimit),
-		Ingress: units.Size(b.IngressLimit), Floods: 1, Lossless: config.Lossless{
-			Alpha: b.LosslessAlpha, XOFF: units.Size(b.XOFF), Hysteresis: units.Size(b.XONOffset), Headroom: config.Headroom(b.Headroom), Reserve: units.Size(b.GroupReserve), AllowLoss: b.AllowLoss}}
 }
 
 func (n *Network) pfc() (d config.PFC) {
@@ -243,9 +237,8 @@ func (n *Network) nicRate() uint64 {
 	return n.Topology.Links[n.Topology.Nodes[n.hostNode[0]].Links[0]].Rate
 }
 
-// scaled returns the alpha of a port of the given rate.
-func (b *Buffer) scaled(rate, nic uint64) float64 {
-	alpha := b.LosslessAlpha
+// scaled returns the alpha of a port of the given rate, 0 = 1/8 at that of the hosts.
+func scaled(alpha float64, rate, nic uint64) float64 {
 	if alpha == 0 {
 		alpha = 1.0 / 8
 	}

@@ -168,8 +168,8 @@ func (b *book) replay(ctx context.Context, as vnet.Config, sources [][]departure
 	as.Wrap, as.Cores, as.Part = w.wrap, 1, nil
 	if tags {
 		// The rule decides, and nothing else.
-		full := uint64(as.Buffer.Size)
-		as.Buffer.Size, as.Buffer.Alpha, as.Buffer.QueueLimit, as.Buffer.IngressLimit = 4*full, 1024, 0, 0
+		full := as.Buffer.Size
+		as.Buffer.Size, as.Buffer.Alpha, as.Buffer.QueueLimit, as.Buffer.Ingress = 4*full, 1024, 0, 0
 		before, sw := as.AdjustSwitch, 0
 		as.AdjustSwitch = func(name string, c *vswitch.Config) {
 			if before != nil {
