@@ -82,10 +82,11 @@ const (
 	featShadow // of lossy class 1
 	featPI
 	featErrDisable
-	featStorm  // floods are limited where they come in
-	featFloods // and where they go out
-	featLimits // of lossy classes at each port
-	featLedger // a feature sees each frame join, leave its queue and leave the switch
+	featStorm    // floods are limited where they come in
+	featFloods   // and where they go out
+	featLimits   // of lossy classes at each port
+	featOnlooker // a feature sees frames join queues, and no more
+	featLedger   // a feature sees each frame join, leave its queue and leave the switch
 	numFeatures
 )
 
@@ -97,7 +98,7 @@ const (
 
 var featureNames = [numFeatures]string{"rocc", "qcn", "escape", "gentle", "crossbar", "telemetry", "lists", "paths", "ecn", "watchdog", "rates", "vlan", "routing", "workers", "few-chunks", "dynamic", "push-out",
 	"hull", "slack", "lossradar", "flowradar", "policy", "clock", "lldp", "watch", "loops",
-	"ranked", "packs", "fair", "timed", "turns", "red", "aifo", "codel", "shadow", "pi", "err-disable", "storm", "floods", "limits", "ledger"}
+	"ranked", "packs", "fair", "timed", "turns", "red", "aifo", "codel", "shadow", "pi", "err-disable", "storm", "floods", "limits", "onlooker", "ledger"}
 
 type features uint64
 
@@ -249,6 +250,9 @@ func (f features) config() *vswitch.Config {
 	}
 	if f.has(featFloods) {
 		cfg.Buffer.FloodShare = 1.0 / 8
+	}
+	if f.has(featOnlooker) {
+		cfg.Options = cfg.Options.With(onlooking, true)
 	}
 	if f.has(featLedger) {
 		cfg.Options = cfg.Options.With(ledgered, true)
