@@ -124,8 +124,10 @@ func (w *world) step(d frame.Time) {
 		}
 	}
 	w.touched()
-	for sent := 1; sent > 0; { // what leaves may let a neighbour go on
-		sent = 0
+	for sent, round := 1, 0; sent > 0; round++ { // what leaves may let a neighbour go on
+		if sent = 0; round > w.arena.Chunks() {
+			w.fail("ports send for ever")
+		}
 		for p := range w.ns {
 			due := w.due[p]
 			k := w.transmit(uint16(p), func(m *frame.Meta, b []byte) { w.departs(p, m, b) })
@@ -358,6 +360,9 @@ func (w *world) atRest() {
 		}
 	}
 	for i, n := range w.sw.Nodes {
+		if k := n.Held(); k != 0 {
+			w.fail("worker %d: %d frames count as held", i, k)
+		}
 		var s buffer.Snapshot
 		if n.Buffer(&s, false); s.Held != 0 || s.InShared != 0 {
 			w.fail("worker %d: %d bytes are charged, %d of them shared", i, s.Held, s.InShared)
