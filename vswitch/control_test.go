@@ -145,6 +145,9 @@ func incast(t *testing.T, cfg *Config) (lost uint64) {
 	hosts := make([]host, 4)
 	end := r.now + 3*frame.Millisecond
 	for r.now < end || r.busy() {
+		if r.now > end+frame.Second {
+			t.Fatal("no rest")
+		}
 		r.advance(200 * frame.Nanosecond)
 		for i := range hosts {
 			h := &hosts[i]

@@ -95,6 +95,9 @@ func (d *device) transmit(port uint16, see func(m *frame.Meta, b []byte)) (sent 
 	w := d.owner(port)
 	var v [16]frame.Ref
 	for {
+		if sent > d.arena.Chunks() {
+			d.t.Fatalf("port %d sends for ever", port)
+		}
 		k := d.sw.Nodes[w].Transmit(d.now, port, v[:])
 		if k == 0 {
 			return sent

@@ -4,3 +4,6 @@ package vswitch
 
 // FanConfig is fanConfig.
 var FanConfig = fanConfig
+
+// Held returns how many frames count as held by the worker.
+func (n *Node) Held() int { return n.held }

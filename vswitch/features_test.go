@@ -66,14 +66,14 @@ const (
 	featSlack // written at port a, charged at all
 	featLossRadar
 	featFlowRadar
-	featPolicy // of OpenQueue, for a lossy class
+	featPolicy // of OpenQueue, for lossy class 1, whose queues share a buffer
 	featClock
 	featLLDP
 	featWatch // copies at random to port d
 	featLoops
 	featRanked // lossy class 0 leaves by size
 	featPacks  // lossy class 1, which drops what comes with a low rank
-	featFair   // flows of lossy class 2 take turns, and CoDel drops as they leave
+	featFair   // flows of lossy class 2 take turns, and CoDel drops as they leave; those of lossless class 4 take turns
 	featTimed  // flows of lossy class 5 are held back to a pace
 	featTurns  // ingress ports take turns in lossless class 4
 	featRED    // admissions of lossy classes: 0
@@ -82,10 +82,11 @@ const (
 	featShadow // of lossy class 1
 	featPI
 	featErrDisable
-	featStorm  // floods are limited where they come in
-	featFloods // and where they go out
-	featLimits // of lossy classes at each port
-	featLedger // a feature sees each frame join, leave its queue and leave the switch
+	featStorm    // floods are limited where they come in
+	featFloods   // and where they go out
+	featLimits   // of lossy classes at each port
+	featOnlooker // a feature sees frames join queues, and no more
+	featLedger   // a feature sees each frame join, leave its queue and leave the switch
 	numFeatures
 )
 
@@ -97,7 +98,7 @@ const (
 
 var featureNames = [numFeatures]string{"rocc", "qcn", "escape", "gentle", "crossbar", "telemetry", "lists", "paths", "ecn", "watchdog", "rates", "vlan", "routing", "workers", "few-chunks", "dynamic", "push-out",
 	"hull", "slack", "lossradar", "flowradar", "policy", "clock", "lldp", "watch", "loops",
-	"ranked", "packs", "fair", "timed", "turns", "red", "aifo", "codel", "shadow", "pi", "err-disable", "storm", "floods", "limits", "ledger"}
+	"ranked", "packs", "fair", "timed", "turns", "red", "aifo", "codel", "shadow", "pi", "err-disable", "storm", "floods", "limits", "onlooker", "ledger"}
 
 type features uint64
 
@@ -250,6 +251,9 @@ func (f features) config() *vswitch.Config {
 	if f.has(featFloods) {
 		cfg.Buffer.FloodShare = 1.0 / 8
 	}
+	if f.has(featOnlooker) {
+		cfg.Options = cfg.Options.With(onlooking, true)
+	}
 	if f.has(featLedger) {
 		cfg.Options = cfg.Options.With(ledgered, true)
 	}
@@ -369,7 +373,10 @@ func (f features) port(i int, p *vswitch.PortConfig) {
 	}
 	f.orders(q)
 	if f.has(featPolicy) {
-		q[1].Order = policy.Order{Text: "q = Queue(8KB); q.admPrio = value; q.procPrio = value;"}
+		q[1].Order = policy.Order{Text: sharedPolicy, Port: i}
+		if f.has(featWorkers) { // a buffer is of one
+			q[1].Order = policy.Order{Text: "q = Queue(8KB); q.admPrio = value; q.procPrio = value;"}
+		}
 	}
 	if f.has(featECN) {
 		for k := range q {
@@ -406,6 +413,7 @@ func (f features) orders(q *[scheduler.NumQueues]scheduler.QueueConfig) {
 	}
 	if f.has(featFair) {
 		q[2].Order = orders.FQ{Flows: 16, CoDel: orders.CoDel{Target: 5 * frame.Microsecond, Interval: 20 * frame.Microsecond}}
+		q[4].Order = q[2].Order // whose frames CoDel spares
 	}
 	if f.has(featTimed) {
 		q[5].Order = orders.Calendar{Rate: worldRate / 4, Flows: 16}
@@ -426,6 +434,9 @@ func (f features) orders(q *[scheduler.NumQueues]scheduler.QueueConfig) {
 		q[1].Admission = policy.Shadow{Text: "q = Queue(8KB); q.admPrio = srpt; q.procPrio = srpt;"}
 	}
 }
+
+// sharedPolicy pushes frames out that wait at other ports.
+const sharedPolicy = "q[1..4] = Queue(8KB); b = Buffer(12KB, q[1..4]); a = Port(100%, q[1]); b2 = Port(100%, q[2]); c = Port(100%, q[3]); d = Port(100%, q[4]);"
 
 // lists drops datagrams for port 53, polices those for port 54, and copies those
 // for port 55 to port d.

@@ -36,6 +36,31 @@ func init() {
 	}})
 }
 
+// onlooker is a feature that looks at what joins queues alone: it is not shown when frames
+// have left in the vector in which they came.
+type onlooker struct {
+	arena *frame.Arena
+	wrong int
+}
+
+const onlooking = "test-onlooker"
+
+func init() {
+	vswitch.Register(vswitch.Feature{Name: onlooking, New: func(n *vswitch.Node) vswitch.Instance {
+		o := &onlooker{arena: n.Arena()}
+		return vswitch.Instance{State: o, Queued: o.queued,
+			Port: func(frame.Time, uint16, *vswitch.PortConfig) vswitch.Stages { return vswitch.AtQueued }}
+	}})
+}
+
+func (o *onlooker) queued(v []vswitch.Queued) {
+	for i := range v {
+		if m := o.arena.Meta(v[i].Ref); m.Cost == 0 || m.Reason != frame.Keep {
+			o.wrong++ // it is charged to nobody, or dropped
+		}
+	}
+}
+
 func (l *ledger) fail(r frame.Ref, format string, args ...any) {
 	if m := l.arena.Meta(r); l.wrong == "" {
 		l.wrong = fmt.Sprintf("ledger: a frame of %d bytes in queue %d of port %d: %s", m.Wire, m.Queue, m.OutPort, fmt.Sprintf(format, args...))
@@ -88,6 +113,9 @@ func (l *ledger) released(port uint16, v []frame.Ref) {
 // ledgers holds the books of all workers to their queues, and to a switch at rest.
 func (w *world) ledgers(rest bool) {
 	for i, n := range w.sw.Nodes {
+		if o, ok := n.Feature(onlooking).(*onlooker); ok && o.wrong > 0 {
+			w.fail("%d frames were shown as joining a queue when they did not wait any more", o.wrong)
+		}
 		l, ok := n.Feature(ledgered).(*ledger)
 		if !ok {
 			continue

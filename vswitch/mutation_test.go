@@ -179,15 +179,7 @@ func sendMutated(t *testing.T, cfg *Config, seed uint64, frames int) {
 		n.Receive(r.now, in, v[:])
 		n.Advance(r.now)
 		for p := uint16(0); p < 6; p++ {
-			for {
-				k := n.Transmit(r.now, p, v[:])
-				for _, ref := range v[:k] {
-					r.pools[0].Free(ref)
-				}
-				if k == 0 {
-					break
-				}
-			}
+			r.out(p)
 		}
 	}
 	r.account(t)

@@ -99,13 +99,16 @@ func holds(t rapid.TB, f features, seed uint64, steps int) *world {
 // of room, and in the end every byte, place and token is given back.
 func TestPairsOfFeatures(t *testing.T) {
 	var did [numFeatures]uint64
+	pairs, ran := 0, 0
 	for a := range numFeatures {
 		for b := a; b < numFeatures; b++ {
 			f := features(0).with(a).with(b)
 			if f != f.possible() {
 				continue
 			}
+			pairs++
 			t.Run(f.String(), func(t *testing.T) {
+				ran++
 				seeds := uint64(2)
 				if b >= featHULL { // systems that mark, count and copy have less to get wrong in the buffer
 					seeds = 1
@@ -119,7 +122,7 @@ func TestPairsOfFeatures(t *testing.T) {
 		}
 	}
 	for x, k := range did {
-		if k < 100 {
+		if k < 100 && ran == pairs { // not some of them alone
 			t.Errorf("%s did what it is for %d times: the test tests little of it", featureNames[x], k)
 		}
 	}

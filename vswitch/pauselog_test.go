@@ -10,7 +10,10 @@ import (
 
 // drain lets time pass until no port has anything to send.
 func drain(r *rig) {
-	for r.busy() {
+	for end := r.now + frame.Second; r.busy(); {
+		if r.now > end {
+			r.t.Fatal("no rest")
+		}
 		r.advance(frame.Microsecond)
 		for p := range r.sw.Program().ports {
 			r.out(uint16(p))

@@ -66,6 +66,9 @@ func (r *rig) close(depot *frame.Depot, chunks int) {
 	}
 	for _, n := range r.sw.Nodes {
 		n.Flush(r.now)
+		if n.held != 0 {
+			r.t.Errorf("%d frames count as held, and none is", n.held)
+		}
 	}
 	for _, p := range r.pools {
 		p.Drain()
@@ -119,6 +122,9 @@ func (r *rig) out(port uint16) (frames [][]byte) {
 	w := r.sw.Program().ports[port].worker
 	var v [64]frame.Ref
 	for {
+		if len(frames) > r.arena.Chunks() {
+			r.t.Fatalf("port %d sends for ever", port)
+		}
 		k := r.sw.Nodes[w].Transmit(r.now, port, v[:])
 		for _, ref := range v[:k] {
 			frames = append(frames, append([]byte(nil), r.arena.Bytes(ref)...))

@@ -8,6 +8,9 @@ func TestChosenNeighborsAreSpread(t *testing.T) {
 	at, elsewhere := newNeighborTable(MaxNeighbors, 7), newNeighborTable(MaxNeighbors, 8)
 	want, slots, found := uint32(0), map[uint32]int{}, 0
 	for a := uint64(1); found < 200; a++ {
+		if a > 1<<28 {
+			t.Fatal("no 200 neighbours share a slot: the table does not hash them")
+		}
 		k := addrKey{0x20010db800000000, a << 20}
 		if h := at.home(1, k) & at.mask; found == 0 || h == want {
 			want = h

@@ -153,7 +153,10 @@ func (s *transcript) receives(name, lines string) error {
 // run lets time pass from event to event, and says what leaves.
 func (s *transcript) run(by frame.Time) {
 	n := s.sw.Nodes[0]
-	for end := s.now + by; ; {
+	for end, still := s.now+by, 0; ; still++ {
+		if still > 1000 {
+			s.t.Fatalf("time stands still at %v", s.now)
+		}
 		for p := range s.names {
 			s.transmit(uint16(p), func(m *frame.Meta, b []byte) {
 				s.say(max(m.Depart, s.now), s.names[p]+" sends "+words(b))
@@ -164,6 +167,9 @@ func (s *transcript) run(by frame.Time) {
 		if at > end {
 			s.now = end
 			return
+		}
+		if at > s.now {
+			still = 0
 		}
 		s.advance(max(at-s.now, 0))
 	}

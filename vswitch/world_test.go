@@ -35,6 +35,7 @@ type world struct {
 	swaps uint64                     // frames that left before earlier ones of their flow
 	trace uint64                     // hash of what left, when, and by which port
 	taps  [][]frame.Ref
+	due   [worldPorts]frame.Time // when ports send, as they said last
 
 	in, out, dropped  int             // frames
 	marks, pauses     int             // frames marked for congestion, and pauses that neighbours were asked for
@@ -63,6 +64,7 @@ func newWorld(tb rapid.TB, f features, seed uint64) *world {
 	w.loosen()
 	w.device = newDevice(tb, f.config(), workers, 8192)
 	for i := range w.ns {
+		w.due[i] = frame.Never
 		w.ns[i] = &neighbour{w: w, port: i}
 	}
 	for _, n := range w.sw.Nodes {
@@ -121,13 +123,36 @@ func (w *world) step(d frame.Time) {
 			w.receive(uint16(p), v...)
 		}
 	}
-	for sent := 1; sent > 0; { // what leaves may let a neighbour go on
-		sent = 0
+	w.touched()
+	for sent, round := 1, 0; sent > 0; round++ { // what leaves may let a neighbour go on
+		if sent = 0; round > w.arena.Chunks() {
+			w.fail("ports send for ever")
+		}
 		for p := range w.ns {
-			sent += w.transmit(uint16(p), func(m *frame.Meta, b []byte) { w.departs(p, m, b) })
+			due := w.due[p]
+			k := w.transmit(uint16(p), func(m *frame.Meta, b []byte) { w.departs(p, m, b) })
+			if k > 0 && due > w.now {
+				w.fail("port %d sends, and said that it would in %v", p, (due - w.now).Duration())
+			}
+			w.due[p] = w.node(uint16(p)).PortWake(w.now, uint16(p))
+			w.touched()
+			sent += k
 		}
 	}
 	w.drops()
+}
+
+// touched asks again when ports send of which the switch says that it may be earlier than it
+// said last, as an engine does that steps nothing that is not due.
+func (w *world) touched() {
+	var ports [worldPorts]uint16
+	for _, n := range w.sw.Nodes {
+		for _, p := range ports[:n.Touched(ports[:])] {
+			if n.Owns(p) {
+				w.due[p] = n.PortWake(w.now, p)
+			}
+		}
+	}
 }
 
 func (w *world) arrives(p *parcel) {
@@ -335,6 +360,9 @@ func (w *world) atRest() {
 		}
 	}
 	for i, n := range w.sw.Nodes {
+		if k := n.Held(); k != 0 {
+			w.fail("worker %d: %d frames count as held", i, k)
+		}
 		var s buffer.Snapshot
 		if n.Buffer(&s, false); s.Held != 0 || s.InShared != 0 {
 			w.fail("worker %d: %d bytes are charged, %d of them shared", i, s.Held, s.InShared)
@@ -434,7 +462,7 @@ func (w *world) did() (k [numFeatures]uint64) {
 			k[featPushOut] += pushed
 		}
 	}
-	for _, f := range []feature{featRates, featVLAN, featRouting, featWorkers, featTimed, featTurns, featShadow, featLedger} {
+	for _, f := range []feature{featRates, featVLAN, featRouting, featWorkers, featTimed, featTurns, featShadow, featLedger, featOnlooker} {
 		k[f] = uint64(w.out)
 	}
 	return k

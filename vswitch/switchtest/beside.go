@@ -133,7 +133,11 @@ func (p *Pump) Pass(b testing.TB) {
 	}
 	n := p.Rig.Switch.Nodes[0]
 	var back [Vector]frame.Ref
+	left := p.Rig.Arena.Chunks()
 	for k := n.Transmit(p.Rig.Now, 0, back[:]); k > 0; k = n.Transmit(p.Rig.Now, 0, back[:]) {
+		if left -= k; left < 0 {
+			b.Fatal("port 0 sends for ever")
+		}
 		for _, r := range back[:k] {
 			p.Rig.Pools[0].Free(r)
 		}

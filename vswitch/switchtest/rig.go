@@ -130,6 +130,9 @@ func (r *Rig) Out(port uint16) (frames [][]byte) {
 	w := r.Switch.Program().Config.Ports[port].Worker
 	var v [64]frame.Ref
 	for {
+		if len(frames) > r.Arena.Chunks() {
+			r.t.Fatalf("port %d sends for ever", port)
+		}
 		k := r.Switch.Nodes[w].Transmit(r.Now, port, v[:])
 		for _, ref := range v[:k] {
 			frames = append(frames, append([]byte(nil), r.Arena.Bytes(ref)...))
@@ -272,7 +275,11 @@ func (r *Rig) AllocatesNothing(frames [][]byte) {
 		r.Now += 50 * frame.Microsecond
 		n.Advance(r.Now)
 		for p := range uint16(3) {
+			left := r.Arena.Chunks()
 			for k := n.Transmit(r.Now, p, out[:]); k > 0; k = n.Transmit(r.Now, p, out[:]) {
+				if left -= k; left < 0 {
+					r.t.Fatalf("port %d sends for ever", p)
+				}
 				for _, f := range out[:k] {
 					r.Pools[0].Free(f)
 				}
