@@ -40,7 +40,7 @@ type Host struct {
 	Congestion     string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
 	Options        map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc says which there are."`
 	Telemetry      HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
-	Recovery       string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
+	Recovery       string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" registered:"recovery" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
 	FastRetransmit *bool             `yaml:"fast_retransmit" default:"true" doc:"newreno: false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing (DeTail)."`
 	Timeout        units.Duration    `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
 	Policy         string            `yaml:"policy" doc:"A policy (docs/POLICIES.md) that says which queue pair of a class sends next, by its next packet: arrival is when its message was posted, processing how many packets of that are left. They take turns if left out."`
@@ -220,6 +220,8 @@ func (h *Host) T() frame.Time {
 	}
 	return frame.Time(h.BaseRTT)
 }
+
+func init() { section.Words("recovery", transport.Names) }
 
 // Transport returns loss recovery of transfers that choose none.
 func (h *Host) Transport() transport.Config {
