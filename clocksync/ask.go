@@ -66,7 +66,7 @@ func (n *Instance) ask(now frame.Time, port int) {
 
 // response takes an answer, which began to arrive at the node's time stamp and came in
 // whole at whole.
-func (n *Instance) response(now, stamp, whole, late frame.Time, port int, f *wire.PTPFields) {
+func (n *Instance) response(now, stamp, whole, late frame.Time, port int, f *Packet) {
 	if f.Flags&wire.PTPTwoStep != 0 {
 		n.Messages.Foreign++
 		return
@@ -94,6 +94,6 @@ func (n *Instance) response(now, stamp, whole, late frame.Time, port int, f *wir
 }
 
 // timeOf is what a message says that the time was.
-func timeOf(f *wire.PTPFields) frame.Time {
+func timeOf(f *Packet) frame.Time {
 	return frame.Time(f.Time.Seconds)*frame.Second + frame.Time(f.Time.Nanoseconds)
 }

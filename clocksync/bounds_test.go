@@ -21,7 +21,7 @@ type line struct {
 	links  [][2]frame.Time // delays down and up
 	flying []flight
 	busy   bool // whether the machine is
-	lie    func(by int, f *wire.PTPFields)
+	lie    func(by int, f *Packet)
 	ring   bool         // the last one has a link to the first
 	cut    map[int]bool // links, by the node below
 	dead   map[int]bool // nodes
@@ -70,7 +70,7 @@ func (l *line) add(t *testing.T, n int, hop units.Duration, place func(i int, o 
 	for i := range n {
 		l.ppm = append(l.ppm, frame.Time(l.r.IntN(201)-100))
 		l.links = append(l.links, [2]frame.Time{frame.Time(l.r.IntN(5000)), frame.Time(l.r.IntN(20000))})
-		n := NewInstance(wire.MAC{2, byte(i)}, func(port int, f *wire.PTPFields) bool { l.send(i, port, f); return true })
+		n := NewInstance(wire.MAC{2, byte(i)}, func(port int, f *Packet) bool { l.send(i, port, f); return true })
 		times := Times{Domain: DefaultDomain, Interval: units.Duration(lineInterval), Uncertainty: Uncertainty{Hop: hop, Drift: 200}}
 		o, err := times.Options(max(i, 1), 0, NoPort)
 		if err != nil {
@@ -89,7 +89,7 @@ func (l *line) add(t *testing.T, n int, hop units.Duration, place func(i int, o 
 }
 
 // send puts a message into the link to the neighbour above (port 0) or below.
-func (l *line) send(by, port int, f *wire.PTPFields) {
+func (l *line) send(by, port int, f *Packet) {
 	to, link := by+1, by+1
 	if port == 0 {
 		to, link = by-1, by
@@ -101,11 +101,11 @@ func (l *line) send(by, port int, f *wire.PTPFields) {
 		return
 	}
 	delay := l.links[link][1-port]
-	b := make([]byte, wire.MaxPTP)
+	b := make([]byte, MaxPacket)
 	b = b[:f.Encode(b)]
 	l.nodes[by].Departs(l.local(by), port, b)
 	if l.lie != nil {
-		var x wire.PTPFields
+		var x Packet
 		if _, ok := x.Decode(b); ok {
 			l.lie(by, &x)
 			x.Encode(b)
@@ -113,7 +113,7 @@ func (l *line) send(by, port int, f *wire.PTPFields) {
 	}
 	// Some of the lateness is known, as a worker's is, and corrected.
 	known := l.late() / 2
-	if c := (&wire.PTPFields{}); l.r.IntN(2) == 0 {
+	if c := (&Packet{}); l.r.IntN(2) == 0 {
 		if _, ok := c.Decode(b); ok {
 			wire.SetPTPCorrection(b, c.Correction+int64(known)<<16)
 		}
@@ -220,50 +220,50 @@ func TestMeasuredBoundIsTight(t *testing.T) {
 // again moves no clock beyond what the answers to requests allow. One whose clock reports
 // impossible values is not followed.
 func TestMeasuredAgainstLiars(t *testing.T) {
-	var kept []wire.PTPFields
+	var kept []Packet
 	for _, c := range []struct {
 		name  string
-		lie   func(f *wire.PTPFields)
+		lie   func(f *Packet)
 		after func(n *Instance) bool
 	}{
-		{"always took longer", func(f *wire.PTPFields) {
+		{"always took longer", func(f *Packet) {
 			if f.Type == wire.PTPPdelayResp {
 				f.Correction += 5_000_000 << 16
 			}
 		}, func(n *Instance) bool { return n.State() == Primary && n.Counts.Invalid == 0 && n.Counts.Valid > 30 }},
-		{"took longer", func(f *wire.PTPFields) {
+		{"took longer", func(f *Packet) {
 			if f.Type == wire.PTPPdelayResp {
 				f.Correction += 5_000_000 << 16
 			}
 		}, func(n *Instance) bool { return n.State() == Primary && n.Counts.Invalid == 0 }},
-		{"took no time", func(f *wire.PTPFields) {
+		{"took no time", func(f *Packet) {
 			if f.Type == wire.PTPPdelayResp {
 				f.Correction = 0
 			}
 		}, func(n *Instance) bool { return n.State() == Primary && n.Counts.Invalid == 0 }},
-		{"replays what is old", func(f *wire.PTPFields) {
+		{"replays what is old", func(f *Packet) {
 			if f.Type == wire.PTPSync {
 				if kept = append(kept, *f); len(kept) > 9 {
 					*f = kept[len(kept)-9]
 				}
 			}
 		}, func(n *Instance) bool { return n.State() == Holdover && n.Counts.Invalid > 0 }},
-		{"is ahead", func(f *wire.PTPFields) {
+		{"is ahead", func(f *Packet) {
 			if f.Type == wire.PTPSync {
 				f.Correction += 1_000_000 << 16
 			}
 		}, func(n *Instance) bool { return n.Counts.FlipInvalid+n.Counts.FlipTimeout == 1 && n.Counts.Invalid > 1 }},
-		{"is behind", func(f *wire.PTPFields) {
+		{"is behind", func(f *Packet) {
 			if f.Type == wire.PTPPdelayResp {
 				f.Time.Nanoseconds -= min(f.Time.Nanoseconds, 1_000_000)
 			}
 		}, func(n *Instance) bool { return n.Counts.FlipInvalid == 1 && n.Counts.Invalid > 1 }},
-		{"knows no clock", func(f *wire.PTPFields) {
+		{"knows no clock", func(f *Packet) {
 			if f.Type == wire.PTPPdelayResp {
 				f.HasSundial = false
 			}
 		}, func(n *Instance) bool { return n.Messages.Foreign > 10 && n.State() == Primary }},
-		{"is sure of nothing", func(f *wire.PTPFields) {
+		{"is sure of nothing", func(f *Packet) {
 			if f.Type == wire.PTPPdelayResp {
 				f.Sundial.Uncertainty = boundless
 			}
@@ -274,7 +274,7 @@ func TestMeasuredAgainstLiars(t *testing.T) {
 		if !strings.HasPrefix(c.name, "always") {
 			l.run(200 * frame.Millisecond)
 		}
-		l.lie = func(by int, f *wire.PTPFields) {
+		l.lie = func(by int, f *Packet) {
 			if by == 0 {
 				c.lie(f)
 			}
@@ -320,7 +320,7 @@ func TestMeasuredParentDrags(t *testing.T) {
 		l.run(200 * frame.Millisecond)
 		n, began := l.nodes[1], l.now
 		eps := n.Uncertainty(l.local(1))
-		l.lie = func(by int, f *wire.PTPFields) {
+		l.lie = func(by int, f *Packet) {
 			if ahead := (l.now - began) * ppm / 1e6; by == 0 && (f.Type == wire.PTPSync || f.Type == wire.PTPPdelayResp) {
 				f.Time.Nanoseconds += uint32(ahead)
 				f.Time.Seconds, f.Time.Nanoseconds = f.Time.Seconds+uint64(f.Time.Nanoseconds/1e9), f.Time.Nanoseconds%1e9

@@ -55,7 +55,7 @@ type Instance struct {
 	Messages   MessageCounts
 	opt        Options
 	mac        wire.MAC
-	send       func(port int, f *wire.PTPFields) bool
+	send       func(port int, f *Packet) bool
 	ports      Ports // in use
 	answers    [MaxPorts]answer
 	quotas     [MaxPorts]quota
@@ -63,7 +63,7 @@ type Instance struct {
 	rounds     int        // measurements of the delays so far
 	delayAt    frame.Time // when the next is due
 	announceAt frame.Time // when the next Announce is due
-	in, out    wire.PTPFields
+	in, out    Packet
 }
 
 // answer is that of a port to its neighbour's request.
@@ -77,7 +77,7 @@ type answer struct {
 // NewInstance returns the clock of a node with a MAC address, which takes part in
 // nothing before Configure. send puts a message out by a port, ahead of all data,
 // and reports whether it could; Departs is called for it when it leaves.
-func NewInstance(mac wire.MAC, send func(port int, f *wire.PTPFields) bool) *Instance {
+func NewInstance(mac wire.MAC, send func(port int, f *Packet) bool) *Instance {
 	return &Instance{Device: *NewDevice(Identity(mac)), mac: mac, send: send, announceAt: frame.Never}
 }
 
@@ -172,7 +172,7 @@ const maxSeconds = 1 << 32
 
 const boundless = 1<<32 - 1
 
-func (n *Instance) sync(now, stamp, late frame.Time, port int, f *wire.PTPFields) {
+func (n *Instance) sync(now, stamp, late frame.Time, port int, f *Packet) {
 	s := &f.Sundial
 	switch {
 	case !f.HasSundial || f.Flags&wire.PTPTwoStep != 0 || s.Depth == 255:
@@ -219,7 +219,7 @@ func (n *Instance) reads(stamp frame.Time, port int) bool {
 // request answers a neighbour that measures the delay of the link: one at a
 // time, and not more often than a neighbour needs. It came at the node's time
 // stamp, and in whole not behind latest.
-func (n *Instance) request(now, stamp, latest frame.Time, port int, f *wire.PTPFields) {
+func (n *Instance) request(now, stamp, latest frame.Time, port int, f *Packet) {
 	a := &n.answers[port]
 	if now < a.next || a.waits && now < a.next+4*n.opt.Interval { // one that was dropped with its link waits no more
 		n.Messages.Unanswered++
@@ -260,12 +260,12 @@ func (n *Instance) setTime(t frame.Time) {
 
 // setFields writes the fields of Sundial.
 func (n *Instance) setFields(m Message, eps frame.Time) {
-	n.out.Sundial = wire.SundialFields{Epoch: m.Epoch, Uncertainty: saturate(eps), Depth: m.Depth, Root: m.Root, Late: saturate(m.Late)}
+	n.out.Sundial = Fields{Epoch: m.Epoch, Uncertainty: saturate(eps), Depth: m.Depth, Root: m.Root, Late: saturate(m.Late)}
 }
 
 // head begins a message.
 func (n *Instance) head(t wire.PTPType, port int, sequence uint16) {
-	n.out = wire.PTPFields{Src: n.mac, Type: t, Domain: n.opt.Domain, Clock: n.id, Port: uint16(port) + 1, Sequence: sequence, LogInterval: 0x7f}
+	n.out = Packet{PTPFields: wire.PTPFields{Src: n.mac, Type: t, Domain: n.opt.Domain, Clock: n.id, Port: uint16(port) + 1, Sequence: sequence, LogInterval: 0x7f}}
 }
 
 // sendSync sends to the ports of Transmit. What the messages say is written when

@@ -16,7 +16,7 @@ type wired struct {
 	leaf *Instance
 	out  []flying
 	// lie changes what goes to the leaf.
-	lie func(f *wire.PTPFields)
+	lie func(f *Packet)
 }
 
 type flying struct {
@@ -45,13 +45,13 @@ func newWired(t *testing.T) *wired {
 }
 
 // from sends to the other end at once, stamped.
-func (w *wired) from(to, by **Instance) func(int, *wire.PTPFields) bool {
-	return func(port int, f *wire.PTPFields) bool {
-		b := make([]byte, wire.MaxPTP)
+func (w *wired) from(to, by **Instance) func(int, *Packet) bool {
+	return func(port int, f *Packet) bool {
+		b := make([]byte, MaxPacket)
 		b = b[:f.Encode(b)]
 		(*by).Departs(w.local(*by), port, b)
 		if w.lie != nil && *to == w.leaf {
-			var x wire.PTPFields
+			var x Packet
 			if _, ok := x.Decode(b); ok {
 				w.lie(&x)
 				x.Encode(b)
@@ -121,9 +121,9 @@ func TestForeignMessagesMoveNoClock(t *testing.T) {
 		for _, x := range w.out {
 			kept = append(kept, x.frame)
 		}
-		f := wire.PTPFields{Src: wire.MAC{2, 9}, Type: []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce, wire.PTPFollowUp}[r.IntN(5)],
+		f := Packet{PTPFields: wire.PTPFields{Src: wire.MAC{2, 9}, Type: []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce, wire.PTPFollowUp}[r.IntN(5)],
 			Domain: DefaultDomain, Clock: r.Uint64(), Port: 1, Sequence: uint16(r.IntN(30)), Correction: r.Int64(), RequestClock: w.leaf.Identity(), RequestPort: 1,
-			Time: wire.PTPTime{Seconds: r.Uint64N(1 << 34)}, HasSundial: true, Sundial: wire.SundialFields{Epoch: uint32(r.IntN(3)), Root: w.root.Identity(), Depth: uint8(r.IntN(256)), Late: r.Uint32()}}
+			Time: wire.PTPTime{Seconds: r.Uint64N(1 << 34)}}, HasSundial: true, Sundial: Fields{Epoch: uint32(r.IntN(3)), Root: w.root.Identity(), Depth: uint8(r.IntN(256)), Late: r.Uint32()}}
 		b := make([]byte, 128)
 		b = b[:f.Encode(b)]
 		if len(kept) > 0 && r.IntN(2) == 0 {
@@ -147,17 +147,17 @@ func TestForeignMessagesMoveNoClock(t *testing.T) {
 // A parent that sends the time of another hour is not followed, nor is one that
 // admits to know nothing.
 func TestLiesAreNotFollowed(t *testing.T) {
-	for name, lie := range map[string]func(f *wire.PTPFields){
-		"time":      func(f *wire.PTPFields) { f.Time.Seconds += 3600 },
-		"no bound":  func(f *wire.PTPFields) { f.Sundial.Uncertainty, f.Time.Seconds = boundless, 99 },
-		"too late":  func(f *wire.PTPFields) { f.Sundial.Late, f.Time.Seconds = boundless, 99 },
-		"far away":  func(f *wire.PTPFields) { f.Sundial.Depth, f.Time.Seconds = 255, 99 },
-		"nothing":   func(f *wire.PTPFields) { f.HasSundial = false },
-		"no domain": func(f *wire.PTPFields) { f.Domain, f.Time.Seconds = 1, 99 },
+	for name, lie := range map[string]func(f *Packet){
+		"time":      func(f *Packet) { f.Time.Seconds += 3600 },
+		"no bound":  func(f *Packet) { f.Sundial.Uncertainty, f.Time.Seconds = boundless, 99 },
+		"too late":  func(f *Packet) { f.Sundial.Late, f.Time.Seconds = boundless, 99 },
+		"far away":  func(f *Packet) { f.Sundial.Depth, f.Time.Seconds = 255, 99 },
+		"nothing":   func(f *Packet) { f.HasSundial = false },
+		"no domain": func(f *Packet) { f.Domain, f.Time.Seconds = 1, 99 },
 	} {
 		w := newWired(t)
 		w.run(2 * frame.Millisecond)
-		w.lie = func(f *wire.PTPFields) {
+		w.lie = func(f *Packet) {
 			if f.Type == wire.PTPSync {
 				lie(f)
 			}
@@ -214,10 +214,10 @@ func TestFloodEnds(t *testing.T) {
 		w.now += 100
 		l := w.local(w.leaf)
 		// As far ahead as its bound allows, and each time by a later plan.
-		f := wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain, HasSundial: true, Sundial: wire.SundialFields{Epoch: 1 + uint32(i), Root: w.root.Identity()}}
+		f := Packet{PTPFields: wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain}, HasSundial: true, Sundial: Fields{Epoch: 1 + uint32(i), Root: w.root.Identity()}}
 		ahead := w.leaf.At(l) - delay + w.leaf.Uncertainty(l)
 		f.Time = wire.PTPTime{Seconds: uint64(ahead / frame.Second), Nanoseconds: uint32(ahead % frame.Second)}
-		b := make([]byte, wire.MaxPTP)
+		b := make([]byte, MaxPacket)
 		w.leaf.Receive(l, l, 0, true, 0, b[:f.Encode(b)])
 	}
 	// 200 us are five halves of an interval; 100 ppm of them are the oscillator's.
@@ -251,21 +251,21 @@ func TestFloodOfAnotherPort(t *testing.T) {
 // A parent that was followed moves the clock not beyond its bound by messages of
 // before, nor by what it says of the delay of the link or of its own lateness.
 func TestParentIsHeldToTheBound(t *testing.T) {
-	var old []wire.PTPFields
+	var old []Packet
 	syncs := 0
 	for _, c := range []struct {
 		name  string
-		lie   func(f *wire.PTPFields)
+		lie   func(f *Packet)
 		after func(n *Instance) bool // what is to be seen of it
 	}{
-		{"replays", func(f *wire.PTPFields) {
+		{"replays", func(f *Packet) {
 			if f.Type == wire.PTPSync {
 				if old = append(old, *f); len(old) > 5 {
 					*f = old[len(old)-5]
 				}
 			}
 		}, func(n *Instance) bool { return n.Counts.FlipInvalid == 1 }},
-		{"took longer", func(f *wire.PTPFields) {
+		{"took longer", func(f *Packet) {
 			if f.Type == wire.PTPPdelayResp {
 				f.Correction += 900 << 16
 			}
@@ -273,12 +273,12 @@ func TestParentIsHeldToTheBound(t *testing.T) {
 			d, _ := n.Delay(0).Value()
 			return d < 60 && n.Delay(0).Moved() > 440 && n.Counts.FlipInvalid == 0 && n.State() == Primary
 		}},
-		{"took less than nothing", func(f *wire.PTPFields) {
+		{"took less than nothing", func(f *Packet) {
 			if f.Type == wire.PTPPdelayResp {
 				f.Correction -= 900 << 16
 			}
 		}, func(n *Instance) bool { return n.Messages.Strays > 10 && n.State() == Primary }},
-		{"late, and then not", func(f *wire.PTPFields) {
+		{"late, and then not", func(f *Packet) {
 			if f.Type != wire.PTPSync {
 				return
 			}
@@ -304,7 +304,7 @@ func TestParentIsHeldToTheBound(t *testing.T) {
 }
 
 func FuzzInstance(f *testing.F) {
-	x := wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain, HasSundial: true, Sundial: wire.SundialFields{Epoch: 1, Root: 5}}
+	x := Packet{PTPFields: wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain}, HasSundial: true, Sundial: Fields{Epoch: 1, Root: 5}}
 	x.RequestClock, x.RequestPort, x.Sequence = Identity(wire.MAC{2, 2}), 1, 1
 	for _, x.Type = range []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce} {
 		b := make([]byte, 128)

@@ -41,7 +41,7 @@ type Host struct {
 	Congestion      string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
 	Options         map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc says which there are."`
 	Telemetry       HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
-	Recovery        string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
+	Recovery        string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" registered:"recovery" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
 	RecoveryOptions RecoveryOptions   `yaml:"recovery_options" doc:"Options of this loss recovery: see gfabric recovery show."`
 	FastRetransmit  *bool             `yaml:"fast_retransmit" doc:"Use recovery_options: the next version has this key no more."`
 	Timeout         units.Duration    `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
@@ -224,6 +224,8 @@ func (h *Host) T() frame.Time {
 	}
 	return frame.Time(h.BaseRTT)
 }
+
+func init() { section.Words("recovery", transport.Names) }
 
 // Transport returns loss recovery of transfers that choose none.
 func (h *Host) Transport() transport.Config {

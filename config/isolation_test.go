@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gswitch/clocksync"
 	"gswitch/config"
 	"gswitch/frame"
 	"gswitch/lldp"
@@ -132,9 +133,9 @@ var behaviours = []struct {
 	{"clocks", func(rng *frame.Rand) (a, b [][]byte) {
 		for range 30 {
 			kinds := []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPFollowUp, wire.PTPPdelayRespFollowUp, wire.PTPAnnounce}
-			f := wire.PTPFields{Src: st.HostMAC(3), Type: kinds[rng.Uint32n(6)], Domain: 83, Correction: int64(rng.Uint64()), Clock: uint64(rng.Uint32n(4)), Port: uint16(rng.Uint32n(4)), Sequence: uint16(rng.Uint64()),
-				Time: wire.PTPTime{Seconds: uint64(rng.Uint32n(4)), Nanoseconds: rng.Uint32n(1e9)}, RequestClock: uint64(rng.Uint32n(4)), RequestPort: uint16(rng.Uint32n(4)), Grandmaster: uint64(rng.Uint32n(4)),
-				HasSundial: rng.Uint32n(2) == 0, Sundial: wire.SundialFields{Epoch: rng.Uint32n(4), Uncertainty: uint32(rng.Uint64()), Root: uint64(rng.Uint32n(4)), Late: uint32(rng.Uint64())}}
+			f := clocksync.Packet{PTPFields: wire.PTPFields{Src: st.HostMAC(3), Type: kinds[rng.Uint32n(6)], Domain: 83, Correction: int64(rng.Uint64()), Clock: uint64(rng.Uint32n(4)), Port: uint16(rng.Uint32n(4)), Sequence: uint16(rng.Uint64()),
+				Time: wire.PTPTime{Seconds: uint64(rng.Uint32n(4)), Nanoseconds: rng.Uint32n(1e9)}, RequestClock: uint64(rng.Uint32n(4)), RequestPort: uint16(rng.Uint32n(4)), Grandmaster: uint64(rng.Uint32n(4))},
+				HasSundial: rng.Uint32n(2) == 0, Sundial: clocksync.Fields{Epoch: rng.Uint32n(4), Uncertainty: uint32(rng.Uint64()), Root: uint64(rng.Uint32n(4)), Late: uint32(rng.Uint64())}}
 			a = append(a, encoded(f.Encode))
 		}
 		return a, mutated(rng, a)

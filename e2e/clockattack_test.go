@@ -62,7 +62,7 @@ switches:
 		defer close(done)
 		r := rand.New(rand.NewPCG(1, 18))
 		b := make([]byte, 128)
-		var truth wire.PTPFields // the root's last message, and when it came
+		var truth clocksync.Packet // the root's last message, and when it came
 		var came time.Time
 		ahead := time.Duration(0)
 		for {
@@ -73,19 +73,19 @@ switches:
 			}
 			// A request for the delay is answered with another one.
 			asked, _ := attacker.recv(time.Millisecond)
-			var q wire.PTPFields
+			var q clocksync.Packet
 			if _, ok := q.Decode(asked); ok && q.Type == wire.PTPPdelayReq {
-				lie := wire.PTPFields{Src: wire.MAC{2, 9}, Type: wire.PTPPdelayResp, Domain: q.Domain, Clock: 9, Port: 1, Sequence: q.Sequence, RequestClock: q.Clock, RequestPort: q.Port,
-					Correction: r.Int64N(1000) << 16, Time: q.Time}
+				lie := clocksync.Packet{PTPFields: wire.PTPFields{Src: wire.MAC{2, 9}, Type: wire.PTPPdelayResp, Domain: q.Domain, Clock: 9, Port: 1, Sequence: q.Sequence, RequestClock: q.Clock, RequestPort: q.Port,
+					Correction: r.Int64N(1000) << 16, Time: q.Time}}
 				attacker.send(b[:lie.Encode(b)])
 				answered.Add(1)
 			}
-			f := wire.PTPFields{Src: wire.MAC{2, 9}, Type: []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce, wire.PTPFollowUp}[r.IntN(5)],
+			f := clocksync.Packet{PTPFields: wire.PTPFields{Src: wire.MAC{2, 9}, Type: []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce, wire.PTPFollowUp}[r.IntN(5)],
 				Domain: clocksync.DefaultDomain, Clock: r.Uint64(), Port: 1, Sequence: uint16(r.IntN(1 << 16)), Correction: r.Int64(), RequestClock: r.Uint64(), RequestPort: 1,
-				Time: wire.PTPTime{Seconds: r.Uint64N(1 << 34)}, HasSundial: r.IntN(4) > 0, Sundial: wire.SundialFields{Epoch: uint32(r.IntN(3)), Depth: uint8(r.IntN(256)), Late: r.Uint32()}}
+				Time: wire.PTPTime{Seconds: r.Uint64N(1 << 34)}}, HasSundial: r.IntN(4) > 0, Sundial: clocksync.Fields{Epoch: uint32(r.IntN(3)), Depth: uint8(r.IntN(256)), Late: r.Uint32()}}
 			// The worst forgery is what the root sends, and a little more each time.
 			if now, at := listener.recv(0); now != nil {
-				var m wire.PTPFields
+				var m clocksync.Packet
 				if _, ok := m.Decode(now); ok && m.Type == wire.PTPSync {
 					truth, came = m, at
 				}

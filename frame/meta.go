@@ -83,7 +83,11 @@ type Meta struct {
 	Marks   uint8  // bits that features of the node reserve for themselves (see vswitch.NewMark)
 	About   uint16 // of a notice that the node makes: 1 + the congested port; else 0
 	_       [2]byte
-	Stamp   Time // instant at which its last bit came, as the device or the emulated link says; 0: not known
+	// Stamp is the instant at which its last bit came, as the device or the emulated link
+	// says; 0: not known. Like Arrival it is the engine's, which cannot know what features
+	// a node has: drivers, emulated links and records write it, and any feature of a switch
+	// or a host that asks for it (Feature.Stamps) reads it.
+	Stamp Time
 
 	// Second line: queueing, egress.
 	QNext   Ref    // successor in a FIFO

@@ -2,6 +2,7 @@ package hostnic
 
 import (
 	"reflect"
+	"slices"
 
 	"gswitch/cc"
 	"gswitch/frame"
@@ -16,13 +17,23 @@ func Imager() *frame.Imager {
 	im := &frame.Imager{
 		Kept:   []reflect.Type{reflect.TypeFor[*Feature]()},
 		Known:  []any{&messageService, &writeService, &packetService, &requestService, &responseService},
-		Types:  algorithms(),
+		Types:  slices.Concat(algorithms(), schemes()),
 		Remade: []reflect.Type{reflect.TypeFor[func(*cc.Env) cc.Algorithm]()},
 	}
 	for _, k := range transport.Kinds() {
 		im.Known = append(im.Known, k)
 	}
 	return im
+}
+
+// schemes returns the types of options that schemes of recovery have of their own.
+func schemes() (types []reflect.Type) {
+	for _, k := range transport.Kinds() {
+		if c, err := k.Configure(nil); err == nil && c.Own != nil {
+			types = append(types, reflect.TypeOf(c.Own.Options))
+		}
+	}
+	return types
 }
 
 // algorithms returns the types of what congestion control keeps of queue pairs.

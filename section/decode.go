@@ -411,12 +411,27 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-func enumOf(tag reflect.StructTag) []string {
+// enumOf returns the legal words, nil if every word is legal.
+func enumOf(tag reflect.StructTag) (words []string) {
 	if e := tag.Get("enum"); e != "" {
-		return strings.Split(e, ",")
+		words = strings.Split(e, ",")
 	}
-	return nil
+	if also := registered[tag.Get("registered")]; also != nil {
+		for _, w := range also() {
+			if !slices.Contains(words, w) {
+				words = append(words, w)
+			}
+		}
+	}
+	return words
 }
+
+// registered are the functions of Words.
+var registered = map[string]func() []string{}
+
+// Words makes the words of f legal, besides those of enum, for fields with the tag
+// registered:"kind". Packages call it when they are initialized.
+func Words(kind string, f func() []string) { registered[kind] = f }
 
 func rangeOf(tag reflect.StructTag) (lo, hi float64, ok bool) {
 	a, b, ok := strings.Cut(tag.Get("range"), ",")

@@ -7,6 +7,7 @@
 //	doc      one sentence for humans, in the schema
 //	default  the value of an absent key, written as in the document
 //	enum     the legal words, separated by commas
+//	registered  what words of another module are registered as (Words)
 //	range    least and greatest legal number, "0,63"; of sizes and rates in
 //	         bytes and bit/s
 //	keys     the same for the keys of a map

@@ -33,7 +33,7 @@ func (s *Sender) Ack(now frame.Time, a Ack) *AckResult {
 	advanced := a.Cum > s.cum
 	if advanced {
 		s.advance(now, a.Cum, r)
-	} else if s.kind.lowRTO && !s.cfg.RestartOnProgress {
+	} else if s.kind.LowRTO && !s.cfg.RestartOnProgress {
 		s.timer.acked(now)
 	}
 	if a.NAK {
@@ -43,7 +43,7 @@ func (s *Sender) Ack(now frame.Time, a Ack) *AckResult {
 		case sack:
 			s.sack(now, a.Sack, r)
 		default:
-			s.kind.nak(s, now, advanced, r)
+			s.kind.Nak(s, now, advanced, r)
 		}
 	}
 	return r
@@ -82,7 +82,7 @@ func (s *Sender) advance(now frame.Time, c uint64, r *AckResult) {
 	s.resend = max(s.resend, c)
 	s.timer.progress(now, c < s.next)
 	if s.inRec || s.dups != 0 { // without an episode or duplicates there is nothing to do
-		s.kind.step(s, now, r)
+		s.kind.Step(s, now, r)
 	}
 }
 
@@ -101,7 +101,7 @@ func (s *Sender) sack(now frame.Time, seq uint64, r *AckResult) {
 		r.RTT, r.RTTBytes = now-p.at, p.bytes
 		s.timer.sample(r.RTT)
 	}
-	if s.kind.pipe {
+	if s.kind.Pipe {
 		s.leave(p)
 	}
 	s.hi = max(s.hi, seq)
@@ -113,20 +113,23 @@ func (s *Sender) sack(now frame.Time, seq uint64, r *AckResult) {
 		return // too few to distinguish a loss from reordering; or everything is being sent again
 	}
 	if !s.inRec {
-		s.enter(now, r)
+		s.Enter(now, r)
 		old = s.cum
 	}
 	s.loseHoles(now, old, s.edge)
 }
 
-// enter starts an episode of recovery.
-func (s *Sender) enter(now frame.Time, r *AckResult) {
+// Enter starts an episode of recovery, because of a loss that an acknowledgement with
+// result r reported.
+func (s *Sender) Enter(now frame.Time, r *AckResult) {
 	s.stats.Recoveries++
 	r.EnteredRecovery = true
-	s.begin(now, false)
+	s.Begin(now, false)
 }
 
-func (s *Sender) begin(now frame.Time, byTimeout bool) {
+// Begin starts an episode of recovery, or begins it anew. Where the receiver keeps what is
+// out of order, the packet at Cum is sent again first.
+func (s *Sender) Begin(now frame.Time, byTimeout bool) {
 	s.inRec, s.byTimeout = true, byTimeout
 	s.recSeq = s.next - 1
 	if s.kind.Keeps {
@@ -136,19 +139,37 @@ func (s *Sender) begin(now frame.Time, byTimeout bool) {
 	}
 }
 
-// goBack makes the packet at cum the next one to be sent.
-func (s *Sender) goBack(now frame.Time) {
+// EndEpisode ends the episode of recovery once all is acknowledged that was sent before
+// its first retransmission, and reports whether there is none.
+func (s *Sender) EndEpisode() bool {
+	if s.inRec && s.cum > s.recSeq {
+		s.inRec, s.rtxFirst = false, false
+	}
+	return !s.inRec
+}
+
+// Resend sends the packet at Cum again before anything else, unless this episode has done
+// so already.
+func (s *Sender) Resend(now frame.Time) {
+	if s.rtxNext <= s.cum && s.resend == s.next && !s.rtxFirst {
+		s.rtxFirst = true
+		s.lose(now, s.cum)
+	}
+}
+
+// GoBack makes the packet at Cum the next one to be sent: all from there on is sent again.
+func (s *Sender) GoBack(now frame.Time) {
 	for q := s.cum; q < s.resend; q++ {
 		s.lose(now, q)
 		s.leave(s.record(q))
 	}
-	s.resend = s.cum
+	s.resend, s.rtxFirst = s.cum, false
 }
 
 // loseHoles records that the packets of [from, to) that are not SACKed are lost. Only
 // TCP's flight and delayed retransmissions depend on it.
 func (s *Sender) loseHoles(now frame.Time, from, to uint64) {
-	if !s.kind.pipe && s.cfg.RetransmitDelay == 0 {
+	if !s.kind.Pipe && s.cfg.RetransmitDelay == 0 {
 		return
 	}
 	for q := s.sacked.zero(from, to); q < to; q = s.sacked.zero(q+1, to) {
@@ -163,7 +184,7 @@ func (s *Sender) lose(now frame.Time, seq uint64) {
 	p := s.record(seq)
 	p.at = now
 	p.flags |= again
-	if s.kind.pipe {
+	if s.kind.Pipe {
 		s.leave(p)
 	}
 	if s.cfg.RetransmitDelay > 0 {

@@ -16,20 +16,40 @@ const MaxFlight = 1 << 20
 type Config struct {
 	Recovery *Kind // nil: GoBackN
 
-	// Cap is the most packets in flight, IRN's BDP-FC: floor of the
-	// bandwidth-delay product of the longest path by the packet's bytes on the
-	// wire. 0: no cap but MaxFlight. Both ends must agree.
-	Cap uint32
-
 	// RTOHigh is the retransmission timeout; 0 disables the timer, as is done with PFC,
 	// whose pauses last longer. RTOLow is used instead while at most N packets are in
 	// flight (IRN and its ablations; 0: always RTOHigh). With TCP, NewReno or DynamicRTO,
 	// RTOHigh is the initial timeout and RTOLow the minimum.
 	RTOLow, RTOHigh frame.Time
-	N               uint32
 
 	// Recursive adds the second loop of RC3; nil: none. Both ends must agree.
 	Recursive *Recursive
+
+	// Own are the options of a scheme of another module; nil: it has none.
+	Own *Own
+
+	// RetransmitDelay delays each retransmission after the loss was detected, as if it
+	// had to be fetched from the host's memory.
+	RetransmitDelay frame.Time
+
+	// For receivers that keep nothing out of order: they answer the first packet out of
+	// order with a NAK, and again for the same gap after NakInterval (0: never again), or
+	// every such packet with NakEvery.
+	NakInterval frame.Time
+
+	// Cap is the most packets in flight, IRN's BDP-FC: floor of the
+	// bandwidth-delay product of the longest path by the packet's bytes on the
+	// wire. 0: no cap but MaxFlight. Both ends must agree.
+	Cap uint32
+
+	N uint32 // see RTOLow
+
+	// AckEvery is how many in-order packets share an ACK; 0 and 1: each has
+	// its own. The last packet of a message, a duplicate and a packet that
+	// fills a gap are always answered. It must be below the window.
+	AckEvery uint32
+
+	NakEvery bool // see NakInterval
 
 	// RestartOnProgress restarts the timer of IRN and its ablations when the
 	// cumulative acknowledgement moves, instead of with every acknowledgement.
@@ -55,22 +75,10 @@ type Config struct {
 	// PartialAck retransmits at each cumulative step within a recovery that a
 	// timeout began, so that the loss of a whole tail costs one timeout.
 	PartialAck bool
-
-	// RetransmitDelay delays each retransmission after the loss was detected, as if it
-	// had to be fetched from the host's memory.
-	RetransmitDelay frame.Time
-
-	// For receivers that keep nothing out of order: they answer the first packet out of
-	// order with a NAK, and again for the same gap after NakInterval (0: never again), or
-	// every such packet with NakEvery.
-	NakInterval frame.Time
-	NakEvery    bool
-
-	// AckEvery is how many in-order packets share an ACK; 0 and 1: each has
-	// its own. The last packet of a message, a duplicate and a packet that
-	// fills a gap are always answered. It must be below the window.
-	AckEvery uint32
 }
+
+// Own are options of a scheme of another module, in a type of its own. They do not change.
+type Own struct{ Options any }
 
 // Validate returns an error that names the field if c makes no sense.
 func (c *Config) Validate() error {
@@ -112,8 +120,8 @@ func (c *Config) threshold() int {
 	if c.NackThreshold > 0 {
 		return int(c.NackThreshold)
 	}
-	return max(1, c.Kind().dupThresh)
+	return max(1, c.Kind().DupThresh)
 }
 
 // dynamic reports whether the timeout depends on round trips.
-func (c *Config) dynamic() bool { return c.DynamicRTO || c.Kind().dynamic }
+func (c *Config) dynamic() bool { return c.DynamicRTO || c.Kind().Dynamic }

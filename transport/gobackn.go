@@ -7,24 +7,24 @@ import (
 
 // GoBackN is what RoCE NICs do: the receiver discards what is out of order,
 // and the sender goes back to the gap.
-var GoBackN = register(Kind{
+var GoBackN = Register(Kind{
 	Name: "go-back-n", Code: 0, Title: "the receiver discards what is out of order, the sender goes back to the gap",
 	Paper: "InfiniBand Architecture Specification, volume 1, section 9.7", Cite: "IBTA, vol. 1",
 	Params: []options.Param{nakIntervalParam, nakEveryParam, retransmitDelayParam, dynamicRTOParam},
-	set:    setGoBackN, nak: nakGoBack, step: stepEpisode, expired: expireGoBack,
+	Set:    setGoBackN, Nak: nakGoBack, Step: stepEpisode, Expired: expireGoBack,
 })
 
 // IRNGoBackN is an ablation: IRN's cap and timeouts, recovery by going back.
-var IRNGoBackN = register(Kind{
+var IRNGoBackN = Register(Kind{
 	Name: "irn-go-back-n", Code: 2, Title: "IRN's cap and timeouts with recovery by going back, an ablation",
 	Paper: "Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018, section 4.3", Cite: "IRN, SIGCOMM'18",
 	Params: []options.Param{restartParam, nParam, nakIntervalParam, nakEveryParam, retransmitDelayParam, dynamicRTOParam},
-	Capped: true, lowRTO: true,
-	set: func(c *Config, v *options.Values) {
+	Capped: true, LowRTO: true,
+	Set: func(c *Config, v *options.Values) {
 		c.N, c.RestartOnProgress = uint32(v.Int("n")), v.Choice("restart") == "progress"
 		setGoBackN(c, v)
 	},
-	nak: nakGoBack, step: stepEpisode, expired: expireGoBack,
+	Nak: nakGoBack, Step: stepEpisode, Expired: expireGoBack,
 })
 
 func setGoBackN(c *Config, v *options.Values) {
@@ -34,20 +34,14 @@ func setGoBackN(c *Config, v *options.Values) {
 
 func nakGoBack(s *Sender, now frame.Time, _ bool, r *AckResult) {
 	if !s.inRec {
-		s.enter(now, r)
+		s.Enter(now, r)
 	}
-	s.goBack(now)
+	s.GoBack(now)
 }
 
-// stepEpisode ends the episode of recovery once all is acknowledged that was
-// sent before it.
-func stepEpisode(s *Sender, _ frame.Time, _ *AckResult) {
-	if s.inRec && s.cum > s.recSeq {
-		s.inRec, s.rtxFirst = false, false
-	}
-}
+func stepEpisode(s *Sender, _ frame.Time, _ *AckResult) { s.EndEpisode() }
 
 func expireGoBack(s *Sender, now frame.Time) {
-	s.begin(now, true)
-	s.goBack(now)
+	s.Begin(now, true)
+	s.GoBack(now)
 }

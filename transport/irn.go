@@ -6,33 +6,33 @@ import (
 )
 
 // IRN is selective retransmission with a bitmap at both ends and two timeouts.
-var IRN = register(Kind{
+var IRN = Register(Kind{
 	Name: "irn", Code: 1, Title: "selective retransmission with a bitmap at both ends, a cap on the packets in flight and two timeouts",
 	Paper: "Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018", Cite: "IRN, SIGCOMM'18",
 	Params: []options.Param{rulesParam, restartParam, nParam, nackThresholdParam, partialAckParam, retransmitDelayParam, dynamicRTOParam},
-	Keeps:  true, SACKs: true, Capped: true, lowRTO: true,
-	set: setIRN, step: stepIRN, resent: resentIRN, expired: expireSelective,
+	Keeps:  true, SACKs: true, Capped: true, LowRTO: true,
+	Set: setIRN, Step: stepIRN, Resent: resentIRN, Expired: expireSelective,
 })
 
 // IRNNoSACK is an ablation: the receiver keeps what is out of order but reports
 // only the cumulative number.
-var IRNNoSACK = register(Kind{
+var IRNNoSACK = Register(Kind{
 	Name: "irn-no-sack", Code: 3, Title: "IRN with cumulative acknowledgements alone, an ablation",
 	Paper: "Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018, section 4.3", Cite: "IRN, SIGCOMM'18",
 	Params: []options.Param{restartParam, nParam, retransmitDelayParam, dynamicRTOParam},
-	Keeps:  true, Capped: true, lowRTO: true,
-	set: func(c *Config, v *options.Values) {
+	Keeps:  true, Capped: true, LowRTO: true,
+	Set: func(c *Config, v *options.Values) {
 		c.N, c.RestartOnProgress = uint32(v.Int("n")), v.Choice("restart") == "progress"
 		c.RetransmitDelay, c.DynamicRTO = v.Time("retransmit_delay"), v.Flag("dynamic_rto")
 	},
-	nak: func(s *Sender, now frame.Time, _ bool, r *AckResult) {
+	Nak: func(s *Sender, now frame.Time, _ bool, r *AckResult) {
 		if !s.inRec && s.resend == s.next {
-			s.enter(now, r)
+			s.Enter(now, r)
 		}
 	},
 	// Where no SACK can say, the next hole is at cum (RFC 6582).
-	step:    func(s *Sender, now frame.Time, _ *AckResult) { s.stepSelective(now, true) },
-	expired: expireSelective,
+	Step:    func(s *Sender, now frame.Time, _ *AckResult) { s.stepSelective(now, true) },
+	Expired: expireSelective,
 })
 
 func setIRN(c *Config, v *options.Values) {
@@ -62,14 +62,9 @@ func resentIRN(s *Sender) {
 // stepSelective ends the episode, or, with partial, takes the packet at cum
 // for lost, unless this episode has retransmitted it.
 func (s *Sender) stepSelective(now frame.Time, partial bool) {
-	switch {
-	case !s.inRec:
-	case s.cum > s.recSeq:
-		s.inRec, s.rtxFirst = false, false
-	case partial && s.rtxNext <= s.cum && s.resend == s.next && !s.rtxFirst:
-		s.rtxFirst = true
-		s.lose(now, s.cum)
+	if !s.EndEpisode() && partial {
+		s.Resend(now)
 	}
 }
 
-func expireSelective(s *Sender, now frame.Time) { s.begin(now, true) }
+func expireSelective(s *Sender, now frame.Time) { s.Begin(now, true) }

@@ -11,14 +11,15 @@ import (
 )
 
 // Kind is a scheme of loss recovery: its description for listings, its properties, and
-// its rules. There is one Kind for each scheme, made by register; a Config points to it.
+// its rules. There is one Kind for each scheme, made by Register; a Config points to it.
 type Kind struct {
 	Name  string // as configurations write it
 	Title string // one line
 	Paper string // where it is published
 	Cite  string // the same in three words
 	Note  string // what else its user must know
-	// Code identifies it in connection requests between hosts. It never changes.
+	// Code identifies it in connection requests between hosts. It never changes. Those of
+	// other modules are from OwnCodes on, and below 255.
 	Code   uint8
 	Params []options.Param
 
@@ -27,25 +28,29 @@ type Kind struct {
 
 	Capped bool // Config.Cap is the bandwidth-delay product of the path (IRN's BDP-FC)
 
-	lowRTO    bool // the timer starts with Config.RTOLow
-	dynamic   bool // the timeout always depends on round trips
-	pipe      bool // SACKed and lost packets leave the flight (RFC 6675)
-	windowed  bool // retransmissions respect the window, but for the first of an episode
-	dupThresh int  // packets that must have arrived above a lost one, where Config has none; 0 = 1
+	LowRTO    bool // the timer starts with Config.RTOLow
+	Dynamic   bool // the timeout always depends on round trips
+	Pipe      bool // SACKed and lost packets leave the flight (RFC 6675)
+	Windowed  bool // retransmissions respect the window, but for the first of an episode
+	DupThresh int  // packets that must have arrived above a lost one, where Config has none; 0 = 1
 
-	// set stores the options where the sender and the receiver read them.
-	set func(c *Config, v *options.Values)
-	// nak processes a NAK that names no packet; advanced: it has also moved the
-	// cumulative acknowledgement.
-	nak func(s *Sender, now frame.Time, advanced bool, r *AckResult)
-	// step is called after the cumulative acknowledgement has moved to s.cum, in an
-	// episode of recovery or after duplicates.
-	step func(s *Sender, now frame.Time, r *AckResult)
-	// resent, if not nil, is called after a selective retransmission.
-	resent func(s *Sender)
-	// expired starts the recovery after a timeout.
-	expired func(s *Sender, now frame.Time)
+	// Set stores the options where the sender and the receiver read them. nil: there are
+	// none.
+	Set func(c *Config, v *options.Values)
+	// Nak processes a NAK that names no packet; advanced: it has also moved the
+	// cumulative acknowledgement. NAKs that name packets need no rule: see Sender.Ack.
+	Nak func(s *Sender, now frame.Time, advanced bool, r *AckResult)
+	// Step is called after the cumulative acknowledgement has moved, in an episode of
+	// recovery or after duplicates.
+	Step func(s *Sender, now frame.Time, r *AckResult)
+	// Resent, if not nil, is called after a selective retransmission.
+	Resent func(s *Sender)
+	// Expired starts the recovery after a timeout.
+	Expired func(s *Sender, now frame.Time)
 }
+
+// OwnCodes is the first code for schemes of other modules.
+const OwnCodes = 128
 
 func (k *Kind) String() string { return k.Name }
 
@@ -63,13 +68,19 @@ func (k *Kind) MarshalJSON() ([]byte, error) {
 
 var kinds []*Kind
 
-// register adds a scheme. It panics if the description is wrong, which is a defect of the
-// program and shows at start-up.
-func register(k Kind) *Kind {
+// Register adds a scheme. Packages call it when they are initialized. It panics if the
+// description is wrong, which is a defect of the program and shows at start-up.
+func Register(k Kind) *Kind {
 	for i := range k.Params {
 		if err := k.Params[i].Check(); err != nil {
 			panic(fmt.Sprintf("transport: %s: %v", k.Name, err))
 		}
+	}
+	switch {
+	case k.Step == nil || k.Expired == nil || k.Nak == nil && !k.SACKs || k.Set == nil && len(k.Params) > 0:
+		panic(fmt.Sprintf("transport: %s lacks a rule", k.Name))
+	case k.Code == 255:
+		panic(fmt.Sprintf("transport: %s has code 255, which records have no room for", k.Name))
 	}
 	if slices.ContainsFunc(kinds, func(o *Kind) bool { return o.Name == k.Name || o.Code == k.Code }) {
 		panic(fmt.Sprintf("transport: name %q or code %d is registered twice", k.Name, k.Code))
@@ -120,7 +131,9 @@ func (k *Kind) Configure(given map[string]string) (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("%s: %w", k.Name, err)
 	}
-	k.set(&c, &v)
+	if k.Set != nil {
+		k.Set(&c, &v)
+	}
 	return c, nil
 }
 

@@ -7,24 +7,24 @@ import (
 
 // NewReno is TCP without SACK: a timeout goes back, and what the receiver kept
 // is jumped over.
-var NewReno = register(Kind{
+var NewReno = Register(Kind{
 	Name: "newreno", Code: 5, Title: "TCP's recovery without selective acknowledgements",
 	Paper: "RFC 6582, RFC 5681, RFC 6298", Cite: "RFC 6582",
 	Note: "rto_high is the initial timeout and rto_low the least",
 	Params: []options.Param{dupThreshParam, retransmitDelayParam,
 		{Name: "fast_retransmit", Unit: options.Flag, Default: "true", Source: "RFC 5681 section 3.2; false: DeTail section 4.3.4",
 			Doc: "false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing"}},
-	Keeps: true, dynamic: true, windowed: true, dupThresh: 3,
-	set: func(c *Config, v *options.Values) {
+	Keeps: true, Dynamic: true, Windowed: true, DupThresh: 3,
+	Set: func(c *Config, v *options.Values) {
 		c.NackThreshold, c.RetransmitDelay, c.NoFastRetransmit = uint8(v.Int("nack_threshold")), v.Time("retransmit_delay"), !v.Flag("fast_retransmit")
 	},
-	nak: func(s *Sender, now frame.Time, advanced bool, r *AckResult) {
+	Nak: func(s *Sender, now frame.Time, advanced bool, r *AckResult) {
 		if !advanced {
 			s.duplicate(now, r)
 		}
 	},
-	step:    (*Sender).partial,
-	expired: (*Sender).restart,
+	Step:    (*Sender).partial,
+	Expired: (*Sender).restart,
 })
 
 // duplicate takes a duplicate acknowledgement: a packet arrived and the one at
@@ -44,7 +44,7 @@ func (s *Sender) duplicate(now frame.Time, r *AckResult) {
 	case s.inRec && !s.byTimeout:
 		s.inflation += packet
 	case !s.inRec && s.dups >= s.cfg.threshold():
-		s.enter(now, r)
+		s.Enter(now, r)
 		s.inflation = uint64(s.dups) * packet
 	}
 }
@@ -71,8 +71,8 @@ func (s *Sender) partial(now frame.Time, r *AckResult) {
 // restart sends all again from cum on, as a timeout asks for without SACK.
 // What the receiver kept, its next acknowledgement jumps over.
 func (s *Sender) restart(now frame.Time) {
-	s.inRec, s.byTimeout, s.rtxFirst = true, true, false
+	s.inRec, s.byTimeout = true, true
 	s.recSeq = s.next - 1
 	s.dups, s.inflation = 0, 0
-	s.goBack(now)
+	s.GoBack(now)
 }

@@ -180,8 +180,8 @@ func (s *Sender) resent(now frame.Time, seq uint64) {
 	}
 	s.rtxFirst = false
 	s.rtxNext = seq + 1
-	if s.kind.resent != nil {
-		s.kind.resent(s)
+	if s.kind.Resent != nil {
+		s.kind.Resent(s)
 	}
 }
 
@@ -192,7 +192,7 @@ func (s *Sender) AddsToFlight(rtx bool) bool {
 	switch {
 	case !rtx || s.resend < s.next:
 		return true
-	case s.kind.windowed:
+	case s.kind.Windowed:
 		return !s.rtxFirst
 	}
 	return false
@@ -230,8 +230,13 @@ func (s *Sender) BytesInFlight() uint64 { return s.flight - min(s.inflation, s.f
 // the other, and the payload bytes of those that were.
 func (s *Sender) GoesBack() (bytes uint64, ok bool) { return s.flight, s.resend < s.next }
 
-// InRecovery reports whether a loss is being repaired.
+// InRecovery reports whether a loss is being repaired, and ByTimeout whether a timeout
+// began it.
 func (s *Sender) InRecovery() bool { return s.inRec }
+func (s *Sender) ByTimeout() bool  { return s.inRec && s.byTimeout }
+
+// Config returns the configuration, which the rules of a Kind read.
+func (s *Sender) Config() *Config { return s.cfg }
 
 // Retransmissions returns how many packets were sent again.
 func (s *Sender) Retransmissions() uint64 { return s.stats.Retransmissions }
@@ -247,7 +252,7 @@ func (s *Sender) Rewind(now, until frame.Time) {
 	}
 	s.inRec, s.rtxFirst = false, false
 	s.dups, s.inflation = 0, 0
-	s.goBack(now)
+	s.GoBack(now)
 	if s.hi > s.cum {
 		// What arrives of the packets sent again is reported again.
 		s.sacked.clearRange(s.cum, s.next)

@@ -27,7 +27,7 @@ type timer struct {
 
 func (t *timer) init(cfg *Config) {
 	follows := cfg.dynamic()
-	*t = timer{cfg: cfg, deadline: frame.Never, follows: follows, begins: cfg.RTOLow != 0 && cfg.Kind().lowRTO && !follows}
+	*t = timer{cfg: cfg, deadline: frame.Never, follows: follows, begins: cfg.RTOLow != 0 && cfg.Kind().LowRTO && !follows}
 }
 
 // sent starts the timer unless it runs.
@@ -117,7 +117,7 @@ func (s *Sender) Timeout(now frame.Time) (entered bool) {
 		}
 	}
 	s.stats.Timeouts++
-	s.kind.expired(s, now)
+	s.kind.Expired(s, now)
 	t.backoff = min(t.backoff+1, maxBackoff)
 	t.restart(now)
 	return true

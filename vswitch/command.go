@@ -48,6 +48,8 @@ type Apply struct {
 // recorded. The time at which reports are taken decides what is counted in which of them,
 // so it belongs into the record.
 type TakeReports struct {
+	// System is the only one whose reports are taken; "": all.
+	System string
 	// Taken is called for each report with the worker, the system and the report's body,
 	// which is valid until Taken returns. nil: discard the reports.
 	Taken func(worker int, system string, body []byte)
@@ -141,7 +143,7 @@ func (c TakeReports) prepare(sw *Switch) (func(frame.Time), error) {
 			for k := range n.features {
 				f := &n.features[k]
 				source, ok := f.State.(interface{ TakeReport([]byte) ([]byte, bool) })
-				if !ok {
+				if !ok || c.System != "" && c.System != f.Name {
 					continue
 				}
 				for b, ok = source.TakeReport(b[:0]); ok; b, ok = source.TakeReport(b[:0]) {
@@ -199,7 +201,12 @@ func (c DeleteRoute) Encode(b []byte) []byte {
 func (*FlushFDB) Encode(b []byte) []byte { return append(b, flushFDBKind) }
 
 // Encode implements Change.
-func (TakeReports) Encode(b []byte) []byte { return append(b, takeReportsKind) }
+func (c TakeReports) Encode(b []byte) []byte {
+	if b = append(b, takeReportsKind); c.System != "" {
+		b = command.AppendString(b, c.System)
+	}
+	return b
+}
 
 // Encode implements Change.
 func (c Apply) Encode(b []byte) []byte { return append(append(b, applyKind), c.Document...) }
@@ -221,7 +228,11 @@ func DecodeChange(b []byte) (Change, error) {
 	case flushFDBKind:
 		c = &FlushFDB{}
 	case takeReportsKind:
-		c = TakeReports{}
+		take := TakeReports{}
+		if len(d.B) > 0 {
+			take.System = d.String(longestName)
+		}
+		c = take
 	case callFeatureKind:
 		return decodeCall(&d)
 	case formerPlanKind:

@@ -21,6 +21,8 @@ func someChanges() []Change {
 		DeleteRoute{netip.MustParsePrefix("0.0.0.0/0")},
 		&LearnRoutes{Reset: true, Set: []Route{{Prefix: netip.MustParsePrefix("10.3.0.0/16"), NextHops: []NextHop{{Via: netip.MustParseAddr("10.0.1.2"), Weight: 1}}}}, Delete: []netip.Prefix{netip.MustParsePrefix("fd00::/8")}},
 		&FlushFDB{},
+		TakeReports{},
+		TakeReports{System: "flows"},
 		Apply{Document: []byte("version: 1\n")},
 	}
 }

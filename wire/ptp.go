@@ -1,7 +1,5 @@
 package wire
 
-import "hash/crc32"
-
 // PTP over Ethernet (IEEE 1588-2019 annex E): peer-to-peer messages go to a group
 // address that bridges do not forward.
 const EtherTypePTP uint16 = 0x88f7
@@ -28,11 +26,10 @@ const (
 	ptpPdelayLen   = 54 // request and response
 	ptpAnnounceLen = 64
 	ptpTLVHeader   = 4
-	sundialTLVLen  = 36 // with its header
 )
 
-// MaxPTP is the longest frame that Encode makes.
-const MaxPTP = EthernetLen + ptpAnnounceLen + sundialTLVLen
+// MaxPTP is the longest frame that Encode makes; EncodeWith adds a TLV.
+const MaxPTP = EthernetLen + ptpAnnounceLen
 
 // PTPFlags (IEEE 1588-2019 table 37), as one word.
 const PTPTwoStep uint16 = 0x0200
@@ -71,29 +68,27 @@ type PTPFields struct {
 	Priority2   uint8
 	UTCOffset   int16
 	Source      uint8 // table 6
-
-	Sundial    SundialFields // behind Sync, Announce and answers to requests
-	HasSundial bool
-	// Unsealed leaves the CRC out: of a frame that is written anew when it departs.
-	Unsealed bool
 }
 
-// SundialFields is what Sundial adds to a message: an organisation's TLV (IEEE
-// 1588-2019 14.3) of type 0x8000, which is not to be passed on by others.
-type SundialFields struct {
-	Epoch       uint32 // of the plan
-	Uncertainty uint32 // of the sender's clock in ns; all ones: without bound
-	Depth       uint8  // hops from the root
-	Flags       uint8
-	Root        uint64 // clock identity
-	Late        uint32 // by how many ns the time may be wrong beyond what its hops are allowed; all ones: more
+// PTPOrganisation is what an organisation adds to messages: a TLV (IEEE 1588-2019 14.3) of
+// type 0x8000, which others do not pass on.
+type PTPOrganisation struct {
+	ID  [6]byte // of the organisation, and its subtype
+	Len int     // of the data in bytes, an even number
 }
 
-// The organisation identifier is a locally administered one (IEEE 802c), since
-// the project has none of its own.
-var sundialOrganisation = [6]byte{0x02, 0x67, 0x73, 0x00, 0x00, 0x01}
+const ptpOrganisation uint16 = 0x8000
 
-const tlvOrganisation uint16 = 0x8000
+// PTPOrganisationHead is how many bytes stand before the data.
+const PTPOrganisationHead = ptpTLVHeader + 6
+
+// size is the length of the TLV in bytes.
+func (o *PTPOrganisation) size() int {
+	if o == nil {
+		return 0
+	}
+	return PTPOrganisationHead + o.Len
+}
 
 func (t PTPType) length() int {
 	switch t {
@@ -108,17 +103,19 @@ func (t PTPType) length() int {
 }
 
 // Encode writes a whole frame without FCS and returns its length, 0 if b is too
-// small or the type is not known. A message with Sundial's fields ends with a CRC
-// over all from the PTP header on, with a correction of zero: veth has no FCS,
-// and the correction changes where a stamp is taken late.
+// small or the type is not known.
 func (f *PTPFields) Encode(b []byte) int {
+	n, _ := f.EncodeWith(b, nil)
+	return n
+}
+
+// EncodeWith is Encode with the TLV of an organisation behind the message: its data, which
+// are zero, are the o.Len bytes of b from at on.
+func (f *PTPFields) EncodeWith(b []byte, o *PTPOrganisation) (n, at int) {
 	body := f.Type.length()
-	n := EthernetLen + body
-	if f.HasSundial {
-		n += sundialTLVLen
-	}
+	n = EthernetLen + body + o.size()
 	if body == 0 || len(b) < max(n, MinFrame) {
-		return 0
+		return 0, 0
 	}
 	clear(b[:max(n, MinFrame)])
 	copy(b, PTPPeerAddr[:])
@@ -149,22 +146,15 @@ func (f *PTPFields) Encode(b []byte) int {
 		be.PutUint16(p[61:], f.Steps)
 		p[63] = f.Source
 	}
-	if s := &f.Sundial; f.HasSundial {
+	if o != nil {
 		t := p[body:]
-		be.PutUint16(t, tlvOrganisation)
-		be.PutUint16(t[2:], sundialTLVLen-ptpTLVHeader)
-		copy(t[4:], sundialOrganisation[:])
-		be.PutUint32(t[10:], s.Epoch)
-		be.PutUint32(t[14:], s.Uncertainty)
-		t[18], t[19] = s.Depth, s.Flags
-		be.PutUint64(t[20:], s.Root)
-		be.PutUint32(t[28:], s.Late)
-		if !f.Unsealed {
-			be.PutUint32(t[32:], crc32.ChecksumIEEE(p[:body+32]))
-		}
+		be.PutUint16(t, ptpOrganisation)
+		be.PutUint16(t[2:], uint16(o.size()-ptpTLVHeader))
+		copy(t[ptpTLVHeader:], o.ID[:])
+		at = n - o.Len
 	}
 	SetPTPCorrection(b, f.Correction)
-	return max(n, MinFrame)
+	return max(n, MinFrame), at
 }
 
 // control is the field that version 1 had in the type's place (table 42).
@@ -187,29 +177,35 @@ func SetPTPCorrection(b []byte, correction int64) {
 func PTPSequence(b []byte) uint16 { return be.Uint16(b[EthernetLen+30:]) }
 
 // Decode reads a whole PTP frame. What it does not know of, other types and TLVs,
-// is no error of the frame: Type says which it is, and
-// HasSundial stays false. ok is false where lengths, version, time or check are wrong,
-// or Sundial's fields are there twice: each time would cost a check of all before it.
+// is no error of the frame: Type says which it is. ok is false where lengths, version or
+// time are wrong.
 func (f *PTPFields) Decode(b []byte) (n int, ok bool) {
+	n, _, ok = f.DecodeWith(b, nil)
+	return n, ok
+}
+
+// DecodeWith is Decode of a frame with the TLV of an organisation: its data are the o.Len
+// bytes of b from at on; 0: there is none. ok is false, too, where there are two.
+func (f *PTPFields) DecodeWith(b []byte, o *PTPOrganisation) (n, at int, ok bool) {
 	if len(b) < EthernetLen+ptpHeaderLen || be.Uint16(b[12:]) != EtherTypePTP {
-		return 0, false
+		return 0, 0, false
 	}
 	p := b[EthernetLen:]
 	n = int(be.Uint16(p[2:]))
 	body := PTPType(p[0] & 0xf).length()
 	if p[1]&0xf != 2 || n < max(ptpHeaderLen, body) || n > len(p) {
-		return 0, false
+		return 0, 0, false
 	}
 	*f = PTPFields{
 		Src: Ethernet(b).Src(), Type: PTPType(p[0] & 0xf), Domain: p[4], Flags: be.Uint16(p[6:]), Correction: int64(be.Uint64(p[8:])),
 		Clock: be.Uint64(p[20:]), Port: be.Uint16(p[28:]), Sequence: be.Uint16(p[30:]), LogInterval: int8(p[33]),
 	}
 	if body == 0 {
-		return EthernetLen + n, true
+		return EthernetLen + n, 0, true
 	}
 	f.Time = PTPTime{uint64(be.Uint16(p[34:]))<<32 | uint64(be.Uint32(p[36:])), be.Uint32(p[40:])}
 	if f.Time.Nanoseconds >= 1e9 {
-		return 0, false
+		return 0, 0, false
 	}
 	switch f.Type {
 	case PTPPdelayResp, PTPPdelayRespFollowUp:
@@ -218,30 +214,19 @@ func (f *PTPFields) Decode(b []byte) (n int, ok bool) {
 		f.UTCOffset, f.Priority1, f.Class, f.Accuracy = int16(be.Uint16(p[44:])), p[47], p[48], p[49]
 		f.Variance, f.Priority2, f.Grandmaster, f.Steps, f.Source = be.Uint16(p[50:]), p[52], be.Uint64(p[53:]), be.Uint16(p[61:]), p[63]
 	}
-	for at := body; at+ptpTLVHeader <= n; {
-		t := p[at:n]
+	for i := body; i+ptpTLVHeader <= n; {
+		t := p[i:n]
 		length := ptpTLVHeader + int(be.Uint16(t[2:]))
 		if length > len(t) {
-			return 0, false
+			return 0, 0, false
 		}
-		if be.Uint16(t) == tlvOrganisation && length == sundialTLVLen && [6]byte(t[4:10]) == sundialOrganisation {
-			if f.HasSundial || be.Uint32(t[32:]) != ptpCheck(p[:at+32]) {
-				return 0, false
+		if o != nil && be.Uint16(t) == ptpOrganisation && length == o.size() && [6]byte(t[ptpTLVHeader:PTPOrganisationHead]) == o.ID {
+			if at != 0 {
+				return 0, 0, false
 			}
-			f.HasSundial = true
-			f.Sundial = SundialFields{Epoch: be.Uint32(t[10:]), Uncertainty: be.Uint32(t[14:]), Depth: t[18], Flags: t[19], Root: be.Uint64(t[20:]), Late: be.Uint32(t[28:])}
+			at = EthernetLen + i + PTPOrganisationHead
 		}
-		at += length
+		i += length
 	}
-	return EthernetLen + n, true
-}
-
-// noCorrection is one of zero, made once.
-var noCorrection = make([]byte, 8)
-
-// ptpCheck is the CRC of a message with a correction of zero.
-func ptpCheck(p []byte) uint32 {
-	c := crc32.Update(0, crc32.IEEETable, p[:8])
-	c = crc32.Update(c, crc32.IEEETable, noCorrection)
-	return crc32.Update(c, crc32.IEEETable, p[16:])
+	return EthernetLen + n, at, true
 }

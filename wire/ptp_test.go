@@ -1,9 +1,9 @@
 package wire_test
 
 import (
-	"encoding/binary"
+	"bytes"
+	"encoding/hex"
 	"encoding/json"
-	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,53 +14,81 @@ import (
 	"gswitch/wire"
 )
 
-func ptpSamples() []wire.PTPFields {
+// organisation is one that adds 26 bytes to messages.
+var organisation = &wire.PTPOrganisation{ID: [6]byte{0x02, 0x67, 0x73, 0, 0, 1}, Len: 26}
+
+// ptpMessage is a message and the data of the organisation; nil: there are none.
+type ptpMessage struct {
+	wire.PTPFields
+	data []byte
+}
+
+func (m *ptpMessage) encode(b []byte) int {
+	if m.data == nil {
+		return m.Encode(b)
+	}
+	n, at := m.EncodeWith(b, organisation)
+	if n > 0 {
+		copy(b[at:], m.data)
+	}
+	return n
+}
+
+func (m *ptpMessage) decode(b []byte) (n int, ok bool) {
+	m.data = nil
+	n, at, ok := m.DecodeWith(b, organisation)
+	if at > 0 {
+		m.data = bytes.Clone(b[at : at+organisation.Len])
+	}
+	return n, ok
+}
+
+func ptpSamples() []ptpMessage {
 	head := wire.PTPFields{Src: wire.MAC{2, 0, 0, 0, 0, 1}, Domain: 83, Clock: 0x020000fffe000001, Port: 7, Sequence: 4711, LogInterval: 0x7f,
 		Time: wire.PTPTime{Seconds: 1<<40 + 5, Nanoseconds: 999_999_999}}
-	sundial := wire.SundialFields{Epoch: 3, Uncertainty: 43, Depth: 5, Flags: 1, Root: 0x020000fffe00ff01, Late: 7}
+	data, err := hex.DecodeString("000000030000002b0501020000fffe00ff010000000700c0ffee")
+	if err != nil {
+		panic(err)
+	}
 	sync, req, resp, announce, plain, follow := head, head, head, head, head, head
-	sync.Type, sync.Correction, sync.Sundial, sync.HasSundial = wire.PTPSync, 12345<<16|0x8000, sundial, true
+	sync.Type, sync.Correction = wire.PTPSync, 12345<<16|0x8000
 	req.Type = wire.PTPPdelayReq
 	resp.Type, resp.RequestClock, resp.RequestPort, resp.Correction = wire.PTPPdelayResp, 99, 3, -77<<16
 	announce.Type, announce.Grandmaster, announce.Steps, announce.Class, announce.Accuracy = wire.PTPAnnounce, 0x020000fffe00ff01, 5, 248, 0x21
-	announce.Variance, announce.Priority1, announce.Priority2, announce.Source, announce.UTCOffset, announce.Sundial, announce.HasSundial = 0xffff, 128, 128, 0xa0, 37, sundial, true
+	announce.Variance, announce.Priority1, announce.Priority2, announce.Source, announce.UTCOffset = 0xffff, 128, 128, 0xa0, 37
 	plain.Type, plain.Flags = wire.PTPSync, wire.PTPTwoStep
 	follow.Type = wire.PTPFollowUp
 	answer := resp
-	answer.Correction, answer.Sundial, answer.HasSundial = 0, sundial, true
-	return []wire.PTPFields{sync, req, resp, announce, plain, follow, answer}
+	answer.Correction = 0
+	return []ptpMessage{{sync, data}, {req, nil}, {resp, nil}, {announce, data}, {plain, nil}, {follow, nil}, {answer, data}}
 }
 
 func TestPTPKeepsWhatItSays(t *testing.T) {
 	for _, want := range ptpSamples() {
 		b := make([]byte, 128)
-		n := want.Encode(b)
-		var got wire.PTPFields
-		if k, ok := got.Decode(b[:n]); !ok || k > n || !reflect.DeepEqual(got, want) {
+		n := want.encode(b)
+		var got ptpMessage
+		if k, ok := got.decode(b[:n]); !ok || k > n || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v (%t), want %+v", got, ok, want)
 		}
-		if n < wire.MinFrame || want.Encode(b[:n-1]) != 0 {
+		if n < wire.MinFrame || want.encode(b[:n-1]) != 0 || n > wire.MaxPTP+wire.PTPOrganisationHead+organisation.Len {
 			t.Errorf("type %d: %d bytes", want.Type, n)
 		}
 		for k := range n {
-			got.Decode(b[:k]) // ends
-		}
-		if !want.HasSundial {
-			continue
+			got.decode(b[:k]) // ends
 		}
 		wire.SetPTPCorrection(b, 5<<16)
-		if _, ok := got.Decode(b[:n]); !ok || got.Correction != 5<<16 {
-			t.Error("a correction on the way damages the message")
+		if _, ok := got.decode(b[:n]); !ok || got.Correction != 5<<16 {
+			t.Error("a correction is not read as it is written")
 		}
-		for bit := 8 * 14; bit < 8*n; bit++ {
-			if at := bit / 8; at >= 22 && at < 30 || at < 18 {
-				continue // the correction; type, version and length have checks of their own
+		// Who does not know the organisation passes over its TLV.
+		if _, ok := got.Decode(b[:n]); !ok {
+			t.Errorf("type %d: the TLV makes the message unreadable", want.Type)
+		}
+		for _, other := range []wire.PTPOrganisation{{ID: [6]byte{1}, Len: organisation.Len}, {ID: organisation.ID, Len: organisation.Len - 2}} {
+			if _, at, ok := got.DecodeWith(b[:n], &other); at != 0 || !ok {
+				t.Errorf("type %d: the TLV is taken for that of %v", want.Type, other)
 			}
-			b[bit/8] ^= 1 << (bit % 8)
-			if _, ok := got.Decode(b[:n]); ok && got.HasSundial {
-				t.Errorf("type %d: bit %d flipped, and nobody sees it", want.Type, bit)
-			}
-			b[bit/8] ^= 1 << (bit % 8)
 		}
 	}
 	if (&wire.PTPFields{Type: 5}).Encode(make([]byte, 200)) != 0 {
@@ -68,25 +96,24 @@ func TestPTPKeepsWhatItSays(t *testing.T) {
 	}
 }
 
-// A message costs what its length says: no memory, and one check.
+// A message costs what its length says: no memory, and one TLV is read.
 func TestPTPCostsNothingElse(t *testing.T) {
 	sync := ptpSamples()[0]
 	b := make([]byte, 256)
-	n := sync.Encode(b)
+	n := sync.encode(b)
 	var got wire.PTPFields
-	if a := testing.AllocsPerRun(100, func() { got.Decode(b[:n]) }); a != 0 {
+	if a := testing.AllocsPerRun(100, func() { sync.EncodeWith(b, organisation); got.DecodeWith(b[:n], organisation) }); a != 0 {
 		t.Errorf("a message takes %v allocations", a)
 	}
 	const tlv = 36
 	copy(b[n:], b[n-tlv:n])
 	total := n - wire.EthernetLen + tlv
 	b[wire.EthernetLen+2], b[wire.EthernetLen+3] = byte(total>>8), byte(total)
-	wire.SetPTPCorrection(b, 0)
-	for at := n - wire.EthernetLen - 4; at < total; at += tlv { // whose checks are right
-		binary.BigEndian.PutUint32(b[wire.EthernetLen+at:], crc32.ChecksumIEEE(b[wire.EthernetLen:wire.EthernetLen+at]))
+	if _, _, ok := got.DecodeWith(b[:n+tlv], organisation); ok {
+		t.Error("a TLV that is there twice is taken")
 	}
-	if _, ok := got.Decode(b[:n+tlv]); ok {
-		t.Error("fields that are there twice are taken")
+	if _, ok := got.Decode(b[:n+tlv]); !ok {
+		t.Error("two TLVs that nobody knows make the message unreadable")
 	}
 }
 
@@ -102,7 +129,7 @@ func TestTsharkDissectsPTP(t *testing.T) {
 	var fs []format
 	for _, f := range ptpSamples() {
 		b := make([]byte, 128)
-		fs = append(fs, format{b: b[:f.Encode(b)]})
+		fs = append(fs, format{b: b[:f.encode(b)]})
 	}
 	path := filepath.Join(t.TempDir(), "ptp.pcap")
 	if err := os.WriteFile(path, pcap(fs), 0o600); err != nil {
@@ -134,7 +161,7 @@ func TestTsharkDissectsPTP(t *testing.T) {
 		}
 		if i == 3 && (l["ptp.v2.an.tlvType"] == nil || l["ptp.v2.an.tlvType"][0] != "32768" || l["ptp.v2.an.lengthField"][0] != "32" || !strings.HasPrefix(strings.ReplaceAll(l["ptp.v2.an.tlv.data"][0], ":", ""),
 			"026773000001"+"00000003"+"0000002b"+"05"+"01"+"020000fffe00ff01"+"00000007")) {
-			t.Errorf("Sundial's fields: %v", l)
+			t.Errorf("the data of the organisation: %v", l)
 		}
 		if i == 3 && (l["ptp.v2.an.localstepsremoved"][0] != "5" || l["ptp.v2.an.grandmasterclockidentity"] == nil) {
 			t.Errorf("announce: %v", l)
@@ -148,19 +175,19 @@ func TestTsharkDissectsPTP(t *testing.T) {
 func FuzzPTP(f *testing.F) {
 	for _, x := range ptpSamples() {
 		b := make([]byte, 128)
-		f.Add(b[:x.Encode(b)])
+		f.Add(b[:x.encode(b)])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var x, y wire.PTPFields
-		if _, ok := x.Decode(b); !ok {
+		var x, y ptpMessage
+		if _, ok := x.decode(b); !ok {
 			return
 		}
 		c := make([]byte, 256)
-		n := x.Encode(c)
+		n := x.encode(c)
 		if n == 0 {
 			return // a type that is not written
 		}
-		if _, ok := y.Decode(c[:n]); !ok || !reflect.DeepEqual(x, y) {
+		if _, ok := y.decode(c[:n]); !ok || !reflect.DeepEqual(x, y) {
 			t.Fatalf("%+v becomes %+v", x, y)
 		}
 	})

@@ -73,8 +73,8 @@ func BenchmarkMessage(b *testing.B) {
 func benchmarkMessage(b *testing.B, measured bool) {
 	var n *clocksync.Instance
 	now := frame.Time(0)
-	out := make([]byte, wire.MaxPTP)
-	n = clocksync.NewInstance(wire.MAC{2, 1}, func(port int, f *wire.PTPFields) bool {
+	out := make([]byte, clocksync.MaxPacket)
+	n = clocksync.NewInstance(wire.MAC{2, 1}, func(port int, f *clocksync.Packet) bool {
 		n.Departs(now, port, out[:f.Encode(out)])
 		return true
 	})
@@ -87,8 +87,8 @@ func benchmarkMessage(b *testing.B, measured bool) {
 		b.Fatal(err)
 	}
 	n.Delay(0).Fix(500)
-	in, answer := make([]byte, wire.MaxPTP), make([]byte, wire.MaxPTP)
-	f := wire.PTPFields{Type: wire.PTPSync, Domain: clocksync.DefaultDomain, Clock: 7, HasSundial: true, Sundial: wire.SundialFields{Epoch: 1, Root: 7}}
+	in, answer := make([]byte, clocksync.MaxPacket), make([]byte, clocksync.MaxPacket)
+	f := clocksync.Packet{PTPFields: wire.PTPFields{Type: wire.PTPSync, Domain: clocksync.DefaultDomain, Clock: 7}, HasSundial: true, Sundial: clocksync.Fields{Epoch: 1, Root: 7}}
 	in = in[:f.Encode(in)]
 	messages := 1
 	b.ReportAllocs()

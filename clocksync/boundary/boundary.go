@@ -128,7 +128,7 @@ func (c *Clock) linkLocal(now frame.Time, at uint16, r frame.Ref) bool {
 }
 
 // send makes a frame of a message.
-func (c *Clock) send(at int, f *wire.PTPFields) bool {
+func (c *Clock) send(at int, f *clocksync.Packet) bool {
 	if at >= len(c.ports) {
 		return false
 	}
@@ -137,7 +137,7 @@ func (c *Clock) send(at int, f *wire.PTPFields) bool {
 		return false
 	}
 	m := c.node.Arena().Meta(r)
-	m.Len = wire.MaxPTP
+	m.Len = clocksync.MaxPacket
 	k := f.Encode(c.node.Arena().Bytes(r))
 	m.Len, m.Wire, m.EtherType = uint16(k), uint32(k), wire.EtherTypePTP
 	if !c.node.SendLinkLocal(uint16(at), r) {

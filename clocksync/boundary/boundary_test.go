@@ -25,10 +25,10 @@ func config() *vswitch.Config {
 }
 
 // messages decodes the PTP messages that leave by a port.
-func messages(t *testing.T, r *st.Rig, port uint16) (v []wire.PTPFields) {
+func messages(t *testing.T, r *st.Rig, port uint16) (v []clocksync.Packet) {
 	t.Helper()
 	for _, b := range r.Out(port) {
-		var f wire.PTPFields
+		var f clocksync.Packet
 		if _, ok := f.Decode(b); !ok {
 			t.Fatalf("%x", b)
 		}
@@ -37,14 +37,14 @@ func messages(t *testing.T, r *st.Rig, port uint16) (v []wire.PTPFields) {
 	return v
 }
 
-func encode(f *wire.PTPFields) []byte {
+func encode(f *clocksync.Packet) []byte {
 	f.Src, f.Domain = st.HostMAC(1), clocksync.DefaultDomain
 	b := make([]byte, 128)
 	return b[:f.Encode(b)]
 }
 
 func syncMessage(at frame.Time) []byte {
-	return encode(&wire.PTPFields{Type: wire.PTPSync, Clock: 77, Time: wire.PTPTime{Nanoseconds: uint32(at)}, HasSundial: true, Sundial: wire.SundialFields{Epoch: 1, Root: 77}})
+	return encode(&clocksync.Packet{PTPFields: wire.PTPFields{Type: wire.PTPSync, Clock: 77, Time: wire.PTPTime{Nanoseconds: uint32(at)}}, HasSundial: true, Sundial: clocksync.Fields{Epoch: 1, Root: 77}})
 }
 
 // A switch measures its links, sets its clock by its parent alone, and sends to its
@@ -58,7 +58,7 @@ func TestBoundaryClock(t *testing.T) {
 		t.Fatalf("%+v", asked)
 	}
 	r.Advance(1000)
-	r.In(0, encode(&wire.PTPFields{Type: wire.PTPPdelayResp, Sequence: asked[0].Sequence, RequestClock: asked[0].Clock, RequestPort: 1}))
+	r.In(0, encode(&clocksync.Packet{PTPFields: wire.PTPFields{Type: wire.PTPPdelayResp, Sequence: asked[0].Sequence, RequestClock: asked[0].Clock, RequestPort: 1}}))
 	if d, ok := c.Delay(0).Value(); !ok || d < 300 || d > 501 {
 		t.Errorf("a delay of %d, %t", d, ok)
 	}
@@ -132,7 +132,7 @@ func TestLinkGoes(t *testing.T) {
 	r.Advance(1)
 	r.Out(0)
 	for range 3 {
-		req := encode(&wire.PTPFields{Type: wire.PTPPdelayReq, Clock: 5, Port: 1})
+		req := encode(&clocksync.Packet{PTPFields: wire.PTPFields{Type: wire.PTPPdelayReq, Clock: 5, Port: 1}})
 		r.In(0, req)
 		r.Switch.Nodes[0].SetLink(r.Now, 0, false)
 		r.Switch.Nodes[0].SetLink(r.Now, 0, true)
@@ -159,7 +159,7 @@ func TestClockOfTwoWorkers(t *testing.T) {
 	r.Advance(1)
 	messages(t, r, 1)
 	came := r.Now
-	ask := r.Pools[1].New(encode(&wire.PTPFields{Type: wire.PTPPdelayReq, Clock: 5, Port: 1, Sequence: 3}))
+	ask := r.Pools[1].New(encode(&clocksync.Packet{PTPFields: wire.PTPFields{Type: wire.PTPPdelayReq, Clock: 5, Port: 1, Sequence: 3}}))
 	r.Switch.Nodes[1].Receive(r.Now, 1, []frame.Ref{ask})
 	r.Advance(7 * frame.Microsecond)
 	answers := messages(t, r, 1)
@@ -191,7 +191,7 @@ func TestStampsAreSynchronised(t *testing.T) {
 	if n.Synchronised(r.Now) != r.Now {
 		t.Errorf("%d at %d before any message", n.Synchronised(r.Now), r.Now)
 	}
-	r.In(0, encode(&wire.PTPFields{Type: wire.PTPPdelayResp, Sequence: asked[0].Sequence, RequestClock: asked[0].Clock, RequestPort: 1}))
+	r.In(0, encode(&clocksync.Packet{PTPFields: wire.PTPFields{Type: wire.PTPPdelayResp, Sequence: asked[0].Sequence, RequestClock: asked[0].Clock, RequestPort: 1}}))
 	r.In(0, syncMessage(500_000))
 	if at := n.Synchronised(r.Now); at != c.At(r.Now) || at < 500_000 {
 		t.Errorf("%d, and the clock says %d", at, c.At(r.Now))

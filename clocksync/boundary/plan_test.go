@@ -40,7 +40,7 @@ func plan(t *testing.T, r *st.Rig, p feature.ClockPlan) error {
 func syncs(t *testing.T, r *st.Rig) (ports []uint16) {
 	t.Helper()
 	for p := range uint16(3) {
-		if slices.ContainsFunc(messages(t, r, p), func(f wire.PTPFields) bool { return f.Type == wire.PTPSync }) {
+		if slices.ContainsFunc(messages(t, r, p), func(f clocksync.Packet) bool { return f.Type == wire.PTPSync }) {
 			ports = append(ports, p)
 		}
 	}
@@ -141,7 +141,7 @@ func TestHopsBeyondThePlan(t *testing.T) {
 	r.Advance(1)
 	asked := messages(t, r, 0)
 	r.Advance(1000)
-	r.In(0, encode(&wire.PTPFields{Type: wire.PTPPdelayResp, Sequence: asked[0].Sequence, RequestClock: asked[0].Clock, RequestPort: 1}))
+	r.In(0, encode(&clocksync.Packet{PTPFields: wire.PTPFields{Type: wire.PTPPdelayResp, Sequence: asked[0].Sequence, RequestClock: asked[0].Clock, RequestPort: 1}}))
 	p := feature.ClockPlan{Epoch: 1, Parent: 0, Second: -1, Hops: 1, MostHops: 1}
 	for _, p.Stage = range []feature.ClockStage{feature.Widen, feature.Take} {
 		if err := plan(t, r, p); err != nil {
@@ -151,7 +151,7 @@ func TestHopsBeyondThePlan(t *testing.T) {
 	own := c.requested.Hop
 	for _, depth := range []uint8{4, 0} {
 		r.Advance(10 * frame.Millisecond)
-		r.In(0, encode(&wire.PTPFields{Type: wire.PTPSync, Clock: 77, Time: wire.PTPTime{Seconds: uint64(r.Now / frame.Second), Nanoseconds: uint32(r.Now % frame.Second)}, HasSundial: true, Sundial: wire.SundialFields{Epoch: 1, Root: 77, Depth: depth}}))
+		r.In(0, encode(&clocksync.Packet{PTPFields: wire.PTPFields{Type: wire.PTPSync, Clock: 77, Time: wire.PTPTime{Seconds: uint64(r.Now / frame.Second), Nanoseconds: uint32(r.Now % frame.Second)}}, HasSundial: true, Sundial: clocksync.Fields{Epoch: 1, Root: 77, Depth: depth}}))
 		if eps := c.Uncertainty(r.Now); eps < frame.Time(depth+1)*own || eps > frame.Time(depth+1)*own+5000 {
 			t.Errorf("%d hops away: %v", depth+1, eps)
 		}

@@ -98,13 +98,13 @@ func (c *Clock) receive(now frame.Time, v []frame.Ref) {
 const maxWaiting = 8
 
 // send makes a frame of a message.
-func (c *Clock) send(_ int, f *wire.PTPFields) bool {
+func (c *Clock) send(_ int, f *clocksync.Packet) bool {
 	r := c.nic.Alloc()
 	if r == frame.Nil {
 		return false
 	}
 	m := c.nic.Arena().Meta(r)
-	m.Len = wire.MaxPTP
+	m.Len = clocksync.MaxPacket
 	k := f.Encode(c.nic.Arena().Bytes(r))
 	m.Len, m.Wire, m.EtherType, m.Class = uint16(k), uint32(k), wire.EtherTypePTP, 7
 	if !c.nic.QueueFrame(c.now, r, true, maxWaiting) {

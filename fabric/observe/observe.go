@@ -34,8 +34,9 @@ type System struct {
 // Run is one that is about to be made.
 type Run struct {
 	*scenario.Run
-	Real bool   // on real frames
-	Dir  string // where its results go, "" for nowhere
+	Real    bool   // on real frames
+	Dir     string // where its results go, "" for nowhere
+	Program string // version of the program that makes it
 	// Rehearse makes the run in virtual time in a network that change may change
 	// first. It fails if frames are lost.
 	Rehearse func(ctx context.Context, change func(c *vnet.Config)) error
@@ -45,6 +46,8 @@ type Run struct {
 type Observer struct {
 	// Network changes what the network of this run alone is built from.
 	Network func(c *vnet.Config)
+	// Built is called when the network is there, and before the workload opens connections.
+	Built func(n *vnet.Network)
 	// Begin is called before time begins, and asks the engine for what is to follow.
 	Begin func(n *vnet.Network, rec *measure.Recorder) error
 	// Losses appends what links lost so far, by direction and cause, for those who look

@@ -64,7 +64,11 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 		return nil, err
 	}
 	t.listen(rec)
-	records := recordConnections(n, r, h.o.Version)
+	for _, o := range watching {
+		if o.Built != nil {
+			o.Built(n)
+		}
+	}
 	t.begin()
 	var over atomic.Bool
 	sample(ctx, n, rec, t, r, ports, &over)
@@ -130,16 +134,6 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 			return nil, err
 		}
 	}
-	if records != nil {
-		if err := records.finish(out); err != nil {
-			return nil, err
-		}
-		if h.o.Out != "" {
-			if err := records.write(h.o.Out, r.Name); err != nil {
-				return nil, err
-			}
-		}
-	}
 	if h.o.Pauses > 0 {
 		out.Pauses = n.PauseTrace(n.Engine.Now())
 		if h.o.Out != "" {
@@ -151,7 +145,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 
 // observers returns what observes a run, ordered by the name of the system.
 func observers(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host) (v []*observe.Observer, err error) {
-	run := &observe.Run{Run: r, Real: h.real(), Dir: h.o.Out,
+	run := &observe.Run{Run: r, Real: h.real(), Dir: h.o.Out, Program: h.o.Version,
 		Rehearse: func(ctx context.Context, change func(*vnet.Config)) error { return rehearse(ctx, s, r, change) }}
 	for _, of := range observe.Of(r.Doc) {
 		o, err := of.New(ctx, run)

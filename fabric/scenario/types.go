@@ -173,7 +173,7 @@ type Params map[string]Scalar
 
 // Transport is loss recovery.
 type Transport struct {
-	Mode     string         `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK. See gfabric recovery list."`
+	Mode     string         `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" registered:"recovery" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK. See gfabric recovery list."`
 	Params   Params         `yaml:"params" doc:"Options of the scheme: see gfabric recovery show. Each may stand here or beside it, where those that the scheme does not have mean nothing, since variants may change mode alone."`
 	Cap      string         `yaml:"cap" default:"none" doc:"Most frames in flight. none, a number, or auto: the bandwidth-delay product of the longest path."`
 	RTOLow   units.Duration `yaml:"rto_low" doc:"Retransmission timeout when few frames are in flight. 0: as rto_high."`

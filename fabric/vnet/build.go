@@ -15,7 +15,6 @@ import (
 	"gswitch/tcp/stack"
 	"gswitch/units"
 	"gswitch/vswitch"
-	wirefmt "gswitch/wire"
 )
 
 // Network is a network in virtual time, or on real frames (Config.Engine).
@@ -226,10 +225,7 @@ func (n *Network) headers() int {
 	if n.cfg.Streams.On {
 		bytes = max(bytes, tcpHeaders)
 	}
-	if n.cfg.LinkLocal {
-		bytes = max(bytes, wirefmt.MaxPTP)
-	}
-	return bytes
+	return max(bytes, n.cfg.LinkLocal)
 }
 
 // chunks is how many frames can be in the network: what all buffers hold of

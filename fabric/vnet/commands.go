@@ -6,6 +6,7 @@ import (
 
 	"gswitch/frame"
 	"gswitch/hostnic"
+	"gswitch/telemetry"
 )
 
 // CommandKind is the kind of a Command.
@@ -13,10 +14,11 @@ type CommandKind uint8
 
 // Kinds of commands.
 const (
-	CommandOpen   CommandKind = iota // open the host's end of a connection
-	CommandSend                      // send a message; at a receiver of TCP: expect one
-	CommandClose                     // close the host's end
-	CommandInject                    // send a frame of no connection as it is
+	CommandOpen    CommandKind = iota // open the host's end of a connection
+	CommandSend                       // send a message; at a receiver of TCP: expect one
+	CommandClose                      // close the host's end
+	CommandInject                     // send a frame of no connection as it is
+	CommandReports                    // hand over what a feature of the host has to report
 )
 
 // Command is an instruction of the network to one of its hosts. Apart from frames and
@@ -29,6 +31,7 @@ type Command struct {
 	ID    uint64
 	Frame []byte // of CommandInject
 	Class uint8
+	From  string // of CommandReports: the feature
 }
 
 // OnCommand sets the function that is called for each command: after the host has carried
@@ -66,14 +69,34 @@ func (n *Network) Inject(now frame.Time, host int, b []byte, class uint8) bool {
 	return true
 }
 
+// TakeReports takes the reports that are ready of a feature of a host. taken is called for
+// each, with its body, which is valid until taken returns; nil: the reports are discarded.
+func (n *Network) TakeReports(now frame.Time, host int, feature string, taken func(worker int, feature string, body []byte)) {
+	if source, ok := n.Hosts[host].Feature(feature).(telemetry.Source); ok {
+		var b []byte
+		for b, ok = source.TakeReport(b); ok; b, ok = source.TakeReport(b[:0]) {
+			if taken != nil {
+				taken(0, feature, b)
+			}
+		}
+	}
+	if n.flows.command != nil {
+		n.flows.command(now, host, &Command{Kind: CommandReports, From: feature})
+	}
+}
+
 // Carry makes one host carry out a command that was recorded in another network with the
 // same configuration. The other ends of its connections are never opened: what they send
 // must arrive as frames. The commands of a connection must come in their order. If a
 // command depends on one that is missing, Carry returns an error and does nothing.
 func (n *Network) Carry(now frame.Time, host int, c *Command) error {
 	i := int(c.Ends.Conn) - 1
-	if c.Kind > CommandInject {
+	if c.Kind > CommandReports {
 		return fmt.Errorf("virtual network %s: there is no kind %d of commands", n.Topology.Name, c.Kind)
+	}
+	if c.Kind == CommandReports && host >= 0 && host < len(n.Hosts) {
+		n.TakeReports(now, host, c.From, nil)
+		return nil
 	}
 	if c.Kind == CommandInject && host >= 0 && host < len(n.Hosts) {
 		if len(c.Frame) > n.Hosts[host].Arena().Room() || c.Class > 7 || !n.Inject(now, host, c.Frame, c.Class) {

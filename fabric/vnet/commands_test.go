@@ -90,6 +90,10 @@ func TestCarry(t *testing.T) {
 	if !n.Inject(0, 0, make([]byte, 100), 1) || len(of[0]) != was+1 || x.Carry(0, 0, &of[0][was]) != nil {
 		t.Error("a frame is not sent again")
 	}
+	was = len(of[0])
+	if n.TakeReports(0, 0, "meters", nil); len(of[0]) != was+1 || of[0][was].From != "meters" || x.Carry(0, 0, &of[0][was]) != nil {
+		t.Error("the taking of reports is no command")
+	}
 	for _, c := range []Command{{Kind: CommandInject, Frame: make([]byte, 1<<16)}, {Kind: CommandInject, Class: 8}} {
 		if x.Carry(0, 0, &c) == nil {
 			t.Errorf("host 0 sent %d bytes in class %d", len(c.Frame), c.Class)

@@ -99,9 +99,9 @@ type Config struct {
 	// network. 0 takes the largest over all pairs of hosts, see Network.MaxRTT.
 	BaseRTT frame.Time
 
-	// LinkLocal says that neighbours exchange messages of their own, with headers longer
-	// than those of data.
-	LinkLocal bool
+	// LinkLocal is how many bytes the longest message has that neighbours exchange. 0: they
+	// exchange none.
+	LinkLocal int
 
 	// RTTs passes the round-trip times that acknowledgements give to the function of
 	// Network.OnRTT.

@@ -4,6 +4,7 @@ package all
 
 import (
 	_ "gswitch/fabric/observe/clocks"
+	_ "gswitch/fabric/observe/connections"
 	_ "gswitch/fabric/observe/copies"
 	_ "gswitch/fabric/observe/flows"
 	_ "gswitch/fabric/observe/losses"

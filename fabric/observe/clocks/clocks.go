@@ -75,7 +75,7 @@ func configure(r *scenario.Run, real bool, v *vnet.Config) error {
 	if err != nil {
 		return err
 	}
-	v.LinkLocal = true
+	v.LinkLocal = clocksync.MaxPacket
 	v.AdjustSwitch = func(name string, cfg *vswitch.Config) {
 		if i, ok := r.Topology.Lookup(name); ok && c.options[i].Interval != 0 {
 			cfg.Options = cfg.Options.With(boundary.Name, c.options[i])

@@ -18,6 +18,7 @@ import (
 	reports "gswitch/telemetry"
 	"gswitch/telemetry/flowradar"
 	tables "gswitch/telemetry/flowradar/point"
+	"gswitch/vswitch"
 )
 
 func init() {
@@ -40,8 +41,6 @@ func init() {
 type flowBook struct {
 	n       *vnet.Network
 	book    *flows.Book
-	sources []reports.Source
-	buf     []byte
 	control *controller.Controller
 	err     error
 }
@@ -55,7 +54,6 @@ func begin(n *vnet.Network, r *observe.Run) *flowBook {
 	for _, sw := range n.Switches {
 		p := sw.Nodes[0].Feature(tables.Name).(*tables.Point)
 		slot = p.Config().Slot
-		f.sources = append(f.sources, p)
 		ids, shards = append(ids, sw.Program().Config.ID), append(shards, len(sw.Nodes))
 	}
 	f.book = flows.New(n.Topology, ids, shards, slot/2, r.Dir != "")
@@ -66,19 +64,9 @@ func begin(n *vnet.Network, r *observe.Run) *flowBook {
 // take brings reports from the switches to the book, by the bytes that they would
 // travel in.
 func (f *flowBook) take(now frame.Time) {
-	for _, s := range f.sources {
-		for {
-			b, ok := s.TakeReport(f.buf[:0])
-			if f.buf = b; !ok {
-				break
-			}
-			r, err := flowradar.Parse(b)
-			if err != nil {
-				f.err = cmp.Or(f.err, err)
-				continue
-			}
-			f.book.Add(r)
-		}
+	for sw := range f.n.Switches {
+		err := f.n.Change(now, sw, vswitch.TakeReports{System: tables.Name, Taken: f.report})
+		f.err = cmp.Or(f.err, err)
 	}
 	first := len(f.book.Findings())
 	for i, x := range f.book.Advance(now) {
@@ -86,6 +74,16 @@ func (f *flowBook) take(now frame.Time) {
 			f.control.Later(now, func(now frame.Time) { f.move(now, first+i) })
 		}
 	}
+}
+
+// report takes a report of a switch.
+func (f *flowBook) report(_ int, _ string, body []byte) {
+	r, err := flowradar.Parse(body)
+	if err != nil {
+		f.err = cmp.Or(f.err, err)
+		return
+	}
+	f.book.Add(r)
 }
 
 // move sends what is for the destination of a blackholed flow by another of its

@@ -3,6 +3,7 @@
 package losses
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -41,7 +42,7 @@ func init() {
 			return &observe.Observer{
 				Begin:  func(n *vnet.Network, _ *measure.Recorder) error { l = collect(n, r.Doc.Controller); return nil },
 				Losses: func(v []view.Loss) []view.Loss { return l.shown(v) },
-				Finish: func(_ *vnet.Network, out *results.Run) error { l.finish(out); return nil },
+				Finish: func(_ *vnet.Network, out *results.Run) error { return l.finish(out) },
 			}, nil
 		},
 	})
@@ -73,16 +74,10 @@ func agree(r *scenario.Run, _ bool, c *vnet.Config) error {
 	return nil
 }
 
-// desk is where a node puts its reports.
-type desk struct {
-	*telemetry.Desk[lossradar.Report]
-	config lossradar.Config
-}
-
 // losses is what is known of a run.
 type losses struct {
 	n        *vnet.Network
-	desks    []*desk // by node of the topology, nil where there are no meters
+	meters   []*lossradar.Config // by node of the topology, nil where there are no meters
 	segments []lossradar.Segment
 	ends     []segment
 	collect  *lossradar.Collector
@@ -91,6 +86,7 @@ type losses struct {
 	truth    map[lostFrame]lossradar.Cause // of links' faults
 	byFault  []int64                       // how many, by segment
 	strange  int                           // reports of unknown meters
+	err      error                         // the first that a report had
 	scratch  *frame.Pool
 	arena    *frame.Arena
 	parser   *wire.Parser
@@ -114,11 +110,11 @@ type lostFrame struct {
 
 // collect returns nil where nothing is metered.
 func collect(n *vnet.Network, c scenario.Controller) *losses {
-	l := &losses{n: n, control: controller.New(n, c), truth: map[lostFrame]lossradar.Cause{}, desks: make([]*desk, len(n.Topology.Nodes))}
+	l := &losses{n: n, control: controller.New(n, c), truth: map[lostFrame]lossradar.Cause{}, meters: make([]*lossradar.Config, len(n.Topology.Nodes))}
 	on := false
 	note := func(node int, d *telemetry.Desk[lossradar.Report], c lossradar.Config) {
 		if d.Outbox() != nil {
-			l.desks[node], on = &desk{d, c}, true
+			l.meters[node], on = &c, true
 		}
 	}
 	for i, sw := range n.Switches {
@@ -141,7 +137,7 @@ func collect(n *vnet.Network, c scenario.Controller) *losses {
 		if !l.metered(link.A) || !l.metered(link.B) {
 			continue
 		}
-		timing = l.desks[link.A.Node].config.Timing
+		timing = l.meters[link.A.Node].Timing
 		judge := lossradar.DefaultThresholds(float64(link.Rate))
 		judge.Interval = 10 * timing.Period // the paper's: 100 ms and 10 ms
 		for _, s := range [...]segment{{link.A, link.B, i, sim.Forth}, {link.B, link.A, i, sim.Back}} {
@@ -179,7 +175,7 @@ func collect(n *vnet.Network, c scenario.Controller) *losses {
 
 // metered reports whether an end of a link has meters.
 func (l *losses) metered(e fabric.End) bool {
-	if l.desks[e.Node] == nil {
+	if l.meters[e.Node] == nil {
 		return false
 	}
 	sw := l.n.SwitchAt(e.Node)
@@ -197,17 +193,26 @@ func meter(e fabric.End, down bool) lossradar.Meter {
 
 // take brings reports from the nodes to the collector.
 func (l *losses) take(now frame.Time) {
-	for node, d := range l.desks {
-		if d == nil {
+	for node, c := range l.meters {
+		if c == nil {
 			continue
 		}
-		for r, out := d.Take(); r != nil; r, out = d.Take() {
+		report := func(_ int, _ string, body []byte) {
+			r, err := lossradar.Parse(body, c.Shape.Cells)
+			if err != nil {
+				l.err = cmp.Or(l.err, err)
+				return
+			}
 			r.Meter.Node = uint16(node)
 			if !l.collect.Add(now, r) {
 				l.strange++
 			}
-			r.Reset()
-			out.Return(r)
+		}
+		if sw := l.n.SwitchAt(node); sw >= 0 {
+			err := l.n.Change(now, sw, vswitch.TakeReports{System: meters.Name, Taken: report})
+			l.err = cmp.Or(l.err, err)
+		} else {
+			l.n.TakeReports(now, l.n.HostAt(node), nic.Name, report)
 		}
 	}
 	v := l.collect.Advance(now)
@@ -330,14 +335,15 @@ func (l *losses) counts(e fabric.End) (c vswitch.PortCounts, is bool) {
 // finish takes what is still to come when the run is over, and writes what was
 // found. Of batches that are not over nothing is known: a run that is to name every
 // loss ends a few batches after its traffic.
-func (l *losses) finish(out *results.Run) {
+func (l *losses) finish(out *results.Run) error {
 	if l == nil {
-		return
+		return nil
 	}
 	l.take(l.n.Engine.Now())
 	l.note(l.collect.Flush())
 	l.compare(out)
 	out.Losses = l.table()
+	return l.err
 }
 
 // compare holds what was found against what was lost.

@@ -115,14 +115,8 @@ type observed struct {
 	pool   *frame.Pool
 	queues []deter.Queue
 	used   uint64 // bytes in all queues
+	tagged bool   // the frame that it receives now is a packet that the run dropped
 }
-
-// What Meta.Stamp of a packet of a replay says: whether the run dropped it. Nobody reads
-// clocks there.
-const (
-	untagged frame.Time = 1 + iota
-	tagged
-)
 
 // Receive implements frame.Node: one frame after the other, so that it is known what each
 // finds.
@@ -130,11 +124,10 @@ func (o *observed) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	b := o.w.book
 	for i, r := range v {
 		p, m := o.w.number[r], o.pool.Meta(r)
-		if m.Stamp = untagged; p != noPacket && b.dropped[p] {
-			m.Stamp = tagged
-		}
+		o.tagged = p != noPacket && b.dropped[p]
 		size := m.Wire
 		o.Node.Receive(now, port, v[i:i+1])
+		o.tagged = false
 		to, gone := m.OutPort, false
 		for _, d := range o.TakeDrops() {
 			gone = gone || d == r
@@ -179,8 +172,8 @@ func (t *tagRule) New(scheduler.Env) scheduler.Gate { return t }
 func (t *tagRule) String() string { return "tagged" }
 
 // Admits implements scheduler.Gate.
-func (t *tagRule) Admits(_ frame.Time, m *frame.Meta, _ int, bytes uint64) scheduler.Verdict {
-	if m.Stamp == tagged && bytes+t.margin > t.w.book.limit(t.w.nodes[t.sw].used) {
+func (t *tagRule) Admits(_ frame.Time, _ *frame.Meta, _ int, bytes uint64) scheduler.Verdict {
+	if o := t.w.nodes[t.sw]; o.tagged && bytes+t.margin > t.w.book.limit(o.used) {
 		return scheduler.Drop
 	}
 	return scheduler.Pass
