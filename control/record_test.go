@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
-	"gswitch/capture"
+	"gswitch/capture/capturetest"
 	"gswitch/config"
 	"gswitch/control/api"
 	"gswitch/frame"
@@ -63,28 +63,13 @@ func TestMadeFrom(t *testing.T) {
 func source(t *testing.T, frames int) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "in.pcapng")
-	f, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	w := capture.NewWriter(f)
-	if err := w.Section(""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Interface("in", "", capture.MaxSnapLen); err != nil {
-		t.Fatal(err)
-	}
+	f := capturetest.Create(t, file, "in")
 	for i := range frames {
 		b := wt.Frame(wt.Eth(wt.MAC(uint16(2+i%3)), wt.MAC(uint16(10+i%7))), wt.IPv4("10.0.0.1", "10.0.0.2", wt.IPv4With(func(h *wire.IPv4Fields) { h.ID = uint16(i) })),
 			wt.UDP(uint16(i%5), 9), wt.Zeros(i%1400))
-		if err := w.Packet(capture.Record{Time: int64(i) * 100_000, Wire: uint32(len(b))}, b); err != nil {
-			t.Fatal(err)
-		}
+		f.Add(int64(i)*100_000, b)
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	f.Close()
 	return file
 }
 

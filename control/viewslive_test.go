@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"gswitch/capture"
+	"gswitch/capture/capturetest"
 	"gswitch/config"
 	"gswitch/control/api"
 	"gswitch/control/controltest"
@@ -39,29 +38,12 @@ var notOfTheSwitch = map[string][]string{
 func burstSource(t *testing.T, seed uint64) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "in.pcapng")
-	f, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	w := capture.NewWriter(f)
-	if err := w.Section(""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Interface("in", "", capture.MaxSnapLen); err != nil {
-		t.Fatal(err)
-	}
+	f := capturetest.Create(t, file, "in")
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for i := range bursts * burst {
-		b := viewsFrame(rng, i)
-		at := int64(i/burst)*150_000_000 + int64(i%burst)*100_000
-		if err := w.Packet(capture.Record{Time: at, Wire: uint32(len(b))}, b); err != nil {
-			t.Fatal(err)
-		}
+		f.Add(int64(i/burst)*150_000_000+int64(i%burst)*100_000, viewsFrame(rng, i))
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	f.Close()
 	return file
 }
 

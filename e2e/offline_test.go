@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gswitch/capture"
+	"gswitch/capture/capturetest"
 	"gswitch/wire"
 )
 
@@ -17,33 +18,15 @@ import (
 func TestOffline(t *testing.T) {
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in.pcapng")
-	f, err := os.Create(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := capture.NewWriter(f)
-	if err := w.Section(""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Interface("in", "", 0); err != nil {
-		t.Fatal(err)
-	}
+	f := capturetest.Create(t, in, "in")
 	// To a, to b, to both, and to none.
 	a, b, src := wire.MAC{2, 0, 0, 0, 0, 0xa}, wire.MAC{2, 0, 0, 0, 0, 0xb}, wire.MAC{2, 0, 0, 0, 0, 1}
 	const each = 500
 	for n := range uint64(4 * each) {
 		dst := []wire.MAC{a, b, broadcast, {1, 0x80, 0xc2, 0, 0, 0xe}}[n%4]
-		frame := testFrame(dst, src, -1, n, 60+int(n*7%1400))
-		if err := w.Packet(capture.Record{Time: int64(n) * 1000, Wire: uint32(len(frame))}, frame); err != nil {
-			t.Fatal(err)
-		}
+		f.Add(int64(n)*1000, testFrame(dst, src, -1, n, 60+int(n*7%1400)))
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f.Close()
 	once := func(run_ int) (frames [2][][]byte) {
 		outA, outB := filepath.Join(dir, fmt.Sprintf("a%d.pcapng", run_)), filepath.Join(dir, fmt.Sprintf("b%d.pcapng", run_))
 		d, _ := runConfig(t, fmt.Sprintf(`version: 1

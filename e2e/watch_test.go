@@ -1,14 +1,12 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"gswitch/capture"
+	"gswitch/capture/capturetest"
 	"gswitch/control/api"
 	"gswitch/frame"
 	"gswitch/mirror"
@@ -49,17 +47,7 @@ switches:
 	// Both SYN, both FIN, and the packet without a route. What else the kernels lose
 	// on the way (group packets) may be reported, too.
 	name := filepath.Join(t.TempDir(), "copies.pcapng")
-	out, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := capture.NewWriter(out)
-	if err := w.Section(""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Interface("collector", "", 0); err != nil {
-		t.Fatal(err)
-	}
+	out := capturetest.Create(t, name, "collector")
 	copies, numbers := 0, map[uint32]bool{}
 	counted := func() (sent, matched, unsent float64) {
 		for _, c := range show(d, &api.Counters{}, "mirrors").Counters {
@@ -84,9 +72,7 @@ switches:
 				t.Errorf("copy %d: %+v", copies, c)
 			}
 			numbers[c.Sequence] = true
-			if err := w.Packet(capture.Record{Time: at.UnixNano(), Wire: uint32(len(f))}, f); err != nil {
-				return err
-			}
+			out.Add(at.UnixNano(), f)
 		}
 		sent, matched, unsent := counted()
 		if matched < 4 || int(sent) != copies || unsent != 0 || copies < 5 {
@@ -94,9 +80,7 @@ switches:
 		}
 		return nil
 	})
-	if err := errors.Join(w.Flush(), out.Close()); err != nil {
-		t.Fatal(err)
-	}
+	out.Close()
 	count := map[string]int{}
 	for _, r := range tshark(t, name, "tcp.flags.syn", "tcp.flags.fin", "tcp.flags.ack", "udp.dstport", "erspan.sgt", "erspan.spanid", "_ws.malformed") {
 		switch {

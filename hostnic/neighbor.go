@@ -141,26 +141,36 @@ func (n *NIC) askNeighbor(now frame.Time, nb *neighbor) {
 		nb.known, nb.due = false, now+neighborConfirm
 	} else {
 		n.stack.count.Asked++
-		if n.addr.v4 {
-			n.solicitARP(now, nb)
-		} else {
-			n.solicitND(now, nb)
-		}
+		n.solicit(now, nb)
 	}
 	n.stack.due = min(n.stack.due, nb.due)
 }
 
-// solicitARP sends a request (RFC 826); a neighbour that is only confirmed is
-// asked directly (RFC 1122 2.3.2.1).
-func (n *NIC) solicitARP(now frame.Time, nb *neighbor) {
-	var b [wire.EthernetLen + wire.ARPLen]byte
-	eth := wire.EthernetFields{Dst: wire.BroadcastMAC, Src: n.cfg.MAC, EtherType: wire.EtherTypeARP}
+// solicit sends a request for a neighbour, to itself if it is only confirmed.
+func (n *NIC) solicit(now frame.Time, nb *neighbor) {
+	var known wire.MAC
 	if nb.known {
-		eth.Dst = nb.mac
+		known = nb.mac
 	}
-	eth.Encode(b[:])
-	arp := wire.ARPFields{Op: wire.ARPRequest, SenderMAC: n.cfg.MAC, SenderIP: n.cfg.Addr.As4(), TargetIP: nb.addr.As4()}
-	arp.Encode(b[wire.EthernetLen:])
+	if n.addr.v4 {
+		var b [wire.ARPFrameLen]byte
+		wire.EncodeARPRequest(&b, n.cfg.MAC, n.cfg.Addr.As4(), nb.addr.As4(), known)
+		n.sendLocal(now, b[:])
+		return
+	}
+	f := n.discoveryFrame()
+	f.Solicit(nb.addr.As16(), known)
+	n.sendND(now, &f)
+}
+
+// discoveryFrame is a frame of neighbour discovery that the host sends.
+func (n *NIC) discoveryFrame() wire.NDFrame {
+	return wire.NDFrame{DSCP: n.cfg.DSCP[n.stack.cfg.Class], Src: n.cfg.Addr.As16(), Self: n.cfg.MAC}
+}
+
+func (n *NIC) sendND(now frame.Time, f *wire.NDFrame) {
+	var b [wire.NDFrameLen]byte
+	f.Encode(&b)
 	n.sendLocal(now, b[:])
 }
 
@@ -181,43 +191,11 @@ func (n *NIC) arp(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 		n.pool.Free(r)
 		return
 	}
-	a.SetOp(wire.ARPReply)
-	a.SetTargetMAC(peer)
-	a.SetTargetIP(sip)
-	a.SetSenderMAC(n.cfg.MAC)
-	a.SetSenderIP(tip)
+	a.Answer(n.cfg.MAC)
 	copy(b[0:6], peer[:])
 	copy(b[6:12], n.cfg.MAC[:])
 	n.stack.count.ARPAnswered++
 	n.queueLocal(now, r)
-}
-
-// solicitND multicasts a solicitation (RFC 4861 7.2.2), or sends it to the
-// neighbour that it confirms.
-func (n *NIC) solicitND(now frame.Time, nb *neighbor) {
-	target := nb.addr.As16()
-	dst, mac := wire.SolicitedNode(target)
-	if nb.known {
-		dst, mac = target, nb.mac
-	}
-	n.sendND(now, wire.ICMPv6NeighborSolicitation, 0, target, dst, mac, wire.NDSourceLinkLayer)
-}
-
-// sendND sends a neighbour discovery message with our MAC as its option.
-func (n *NIC) sendND(now frame.Time, typ uint8, flags uint32, target, dst [16]byte, mac wire.MAC, option uint8) {
-	var opt [wire.NDLinkLayerLen]byte
-	wire.PutNDLinkLayer(opt[:], option, n.cfg.MAC)
-	var b [wire.EthernetLen + wire.IPv6Len + wire.NDNeighborLen + wire.NDLinkLayerLen]byte
-	eth := wire.EthernetFields{Dst: mac, Src: n.cfg.MAC, EtherType: wire.EtherTypeIPv6}
-	eth.Encode(b[:])
-	nd := wire.NDFields{Type: typ, Rest: flags, Target: target, Options: opt[:]}
-	msg := b[wire.EthernetLen+wire.IPv6Len:]
-	nd.Encode(msg)
-	src := n.cfg.Addr.As16()
-	ip := wire.IPv6Fields{TrafficClass: n.cfg.DSCP[n.stack.cfg.Class] << 2, PayloadLen: uint16(len(msg)), NextHeader: wire.ProtoICMPv6, HopLimit: 255, Src: src, Dst: dst}
-	ip.Encode(b[wire.EthernetLen:])
-	wire.UpdateICMPChecksum(wire.PseudoSum6(src, dst, wire.ProtoICMPv6, len(msg)), msg)
-	n.sendLocal(now, b[:])
 }
 
 // discovery takes in a neighbour solicitation or advertisement (RFC 4861
@@ -241,12 +219,10 @@ func (n *NIC) discovery(now frame.Time, r frame.Ref, b []byte, ip wire.IPv6, msg
 		n.learn(now, source, mac, ours)
 	}
 	if ours {
-		flags, dst, peer := wire.NDSolicited|wire.NDOverride, ip.Src(), wire.Ethernet(b).Src()
-		if source.IsUnspecified() { // a probe for duplicates: all nodes get the answer
-			flags, dst, peer = wire.NDOverride, [16]byte{0: 0xff, 1: 2, 15: 1}, wire.MAC{0x33, 0x33, 0, 0, 0, 1}
-		}
 		n.stack.count.NDAnswered++
-		n.sendND(now, wire.ICMPv6NeighborAdvertisement, flags, nd.Target, dst, peer, wire.NDTargetLinkLayer)
+		f := n.discoveryFrame()
+		f.Advertise(nd.Target, ip.Src(), wire.Ethernet(b).Src(), 0)
+		n.sendND(now, &f)
 	}
 	n.pool.Free(r)
 }

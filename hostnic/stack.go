@@ -167,11 +167,7 @@ func (n *NIC) icmp6(now frame.Time, r frame.Ref, b []byte, ip wire.IPv6, msg []b
 	}
 	switch {
 	case msg[0] == wire.ICMPv6Echo && ours:
-		ip.SetSrc(dst)
-		ip.SetDst(src)
-		ip.SetHopLimit(64)
-		msg[0] = wire.ICMPv6EchoReply
-		wire.UpdateICMPChecksum(wire.PseudoSum6(dst, src, wire.ProtoICMPv6, len(msg)), msg)
+		wire.AnswerEcho6(ip, msg, dst)
 		n.stack.count.EchoAnswered++
 		n.turn(now, r, b)
 	case msg[0] == wire.ICMPv6NeighborSolicitation || msg[0] == wire.ICMPv6NeighborAdvertisement:

@@ -190,7 +190,7 @@ func TestAnswersDuplicateAddressDetection(t *testing.T) {
 	group, mac := wire.SolicitedNode(target)
 	r.in(0, wt.Frame(wt.Eth(mac, hostMAC(1)), wt.IPv6("::", netip.AddrFrom16(group).String(), wt.TTL(255)), wt.ND(wire.NDFields{Type: wire.ICMPv6NeighborSolicitation, Target: target})))
 	b := r.one(0)
-	if ip := wire.IPv6(b[14:]); ip.Dst() != allNodes || wire.NDNeighbor(b[54:]).Flags()&wire.NDSolicited != 0 {
+	if ip := wire.IPv6(b[14:]); ip.Dst() != wire.AllNodes || wire.NDNeighbor(b[54:]).Flags()&wire.NDSolicited != 0 {
 		t.Errorf("answer %x", b)
 	}
 	if nb := r.sw.Nodes[0].Neighbors(); len(nb) != 0 {

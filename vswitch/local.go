@@ -172,12 +172,7 @@ func (l *local) arp(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 		n.drop(r, frame.LocalConsumed)
 		return
 	}
-	self := wire.MACFromUint64(n.selfMAC)
-	a.SetOp(wire.ARPReply)
-	a.SetTargetMAC(peer)
-	a.SetTargetIP(sip)
-	a.SetSenderMAC(self)
-	a.SetSenderIP(tip)
+	a.Answer(wire.MACFromUint64(n.selfMAC))
 	l.reply(r, m, peer.Uint64())
 }
 
@@ -230,15 +225,11 @@ func (l *local) icmp6(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 			n.drop(r, frame.LocalConsumed)
 			return
 		}
-		src, dst := ip.Src(), ip.Dst()
+		from := ip.Dst()
 		if group { // the answer comes from a station (RFC 4443 4.2)
-			dst = n.prog.ifaces[f].sourceFor(addressesOf(b, m).src).as16()
+			from = n.prog.ifaces[f].sourceFor(addressesOf(b, m).src).as16()
 		}
-		ip.SetSrc(dst)
-		ip.SetDst(src)
-		ip.SetHopLimit(64)
-		msg[0] = wire.ICMPv6EchoReply
-		wire.UpdateICMPChecksum(wire.PseudoSum6(dst, src, wire.ProtoICMPv6, len(msg)), msg)
+		wire.AnswerEcho6(ip, msg, from)
 		l.reply(r, m, wire.Ethernet(b).SrcUint64())
 	case wire.ICMPv6NeighborSolicitation, wire.ICMPv6NeighborAdvertisement:
 		l.discovery(now, r, m, f, ip, msg)
@@ -274,25 +265,13 @@ func (l *local) discovery(now frame.Time, r frame.Ref, m *frame.Meta, f uint16, 
 		l.learn(now, nextHop{f, source}, mac.Uint64(), ours, m.InPort)
 	}
 	if ours {
-		l.advertise(m, ip, nd.Target, source == addrKey{}, wire.Ethernet(n.arena.Bytes(r)).Src())
+		var a wire.NDFrame
+		a.Src = nd.Target
+		a.Advertise(nd.Target, ip.Src(), wire.Ethernet(n.arena.Bytes(r)).Src(), wire.NDRouter)
+		l.sendND(m.InPort, m.VID, &a)
 	}
 	n.drop(r, frame.LocalConsumed)
 }
-
-// advertise answers a solicitation for target. A probe for duplicates has no
-// source and is answered to all nodes.
-func (l *local) advertise(q *frame.Meta, ip wire.IPv6, target [16]byte, probe bool, peer wire.MAC) {
-	flags := wire.NDRouter | wire.NDSolicited | wire.NDOverride
-	dst := ip.Src()
-	if probe {
-		flags &^= wire.NDSolicited
-		dst = allNodes
-		peer = wire.MAC{0x33, 0x33, 0, 0, 0, 1}
-	}
-	l.sendND(q.InPort, q.VID, wire.ICMPv6NeighborAdvertisement, flags, target, target, dst, peer, wire.NDTargetLinkLayer)
-}
-
-var allNodes = [16]byte{0: 0xff, 1: 2, 15: 1}
 
 func keyOf16(a [16]byte) addrKey {
 	return addrKey{binary.BigEndian.Uint64(a[:8]), binary.BigEndian.Uint64(a[8:])}

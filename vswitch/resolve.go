@@ -92,11 +92,7 @@ func (l *local) entry(id nextHop, port uint16) *neighbor {
 func (l *local) solicit(now frame.Time, nb *neighbor) {
 	nb.tries++
 	l.arm(&l.retries, nb, now+neighborRetry)
-	if nb.key.is4() {
-		l.solicitARP(nb)
-	} else {
-		l.solicitND(nb)
-	}
+	l.request(nb)
 }
 
 // learn records a neighbour's MAC. create makes an entry for a neighbour that was not
@@ -234,55 +230,29 @@ func (l *local) expire(now frame.Time, nb *neighbor) {
 	}
 }
 
-// solicitARP broadcasts a request (RFC 826); a neighbour that is only confirmed
-// is asked directly.
-func (l *local) solicitARP(nb *neighbor) {
+// request sends a request for a neighbour, to itself if it is only confirmed. An interface without an address of the
+// family sends none.
+func (l *local) request(nb *neighbor) {
 	n := l.n
 	f := &n.prog.ifaces[nb.iface]
-	if !f.v4.IsValid() {
-		return
+	known := wire.MACFromUint64(nb.mac) // zero if it is not
+	if !nb.key.is4() {
+		s := wire.NDFrame{Src: f.sourceFor(nb.key).as16()}
+		s.Solicit(nb.key.as16(), known)
+		l.sendND(f.port, f.vid, &s)
+	} else if f.v4.IsValid() {
+		var b [wire.ARPFrameLen]byte
+		dst := wire.EncodeARPRequest(&b, wire.MACFromUint64(n.selfMAC), f.sourceFor(nb.key).as4(), nb.key.as4(), known)
+		n.send(b[:], f.port, f.vid, dst)
 	}
-	var b [wire.EthernetLen + wire.ARPLen]byte
-	dst := wire.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-	if nb.mac != 0 {
-		dst = wire.MACFromUint64(nb.mac)
-	}
-	self := wire.MACFromUint64(n.selfMAC)
-	eth := wire.EthernetFields{Dst: dst, Src: self, EtherType: wire.EtherTypeARP}
-	eth.Encode(b[:])
-	arp := wire.ARPFields{Op: wire.ARPRequest, SenderMAC: self, SenderIP: f.sourceFor(nb.key).as4(), TargetIP: nb.key.as4()}
-	arp.Encode(b[wire.EthernetLen:])
-	n.send(b[:], f.port, f.vid, dst)
 }
 
-// solicitND multicasts a solicitation (RFC 4861 7.2.2).
-func (l *local) solicitND(nb *neighbor) {
-	f := &l.n.prog.ifaces[nb.iface]
-	target := nb.key.as16()
-	dst, mac := wire.SolicitedNode(target)
-	if nb.mac != 0 {
-		dst, mac = target, wire.MACFromUint64(nb.mac)
-	}
-	src := f.sourceFor(nb.key).as16()
-	l.sendND(f.port, f.vid, wire.ICMPv6NeighborSolicitation, 0, target, src, dst, mac, wire.NDSourceLinkLayer)
-}
-
-// sendND sends a neighbour discovery message with our MAC as its option.
-func (l *local) sendND(port, vid uint16, typ uint8, flags uint32, target, src, dst [16]byte, mac wire.MAC, option uint8) {
-	n := l.n
-	self := wire.MACFromUint64(n.selfMAC)
-	var opt [wire.NDLinkLayerLen]byte
-	wire.PutNDLinkLayer(opt[:], option, self)
-	var b [wire.EthernetLen + wire.IPv6Len + wire.NDNeighborLen + wire.NDLinkLayerLen]byte
-	eth := wire.EthernetFields{Dst: mac, Src: self, EtherType: wire.EtherTypeIPv6}
-	eth.Encode(b[:])
-	nd := wire.NDFields{Type: typ, Rest: flags, Target: target, Options: opt[:]}
-	msg := b[wire.EthernetLen+wire.IPv6Len:]
-	nd.Encode(msg)
-	ip := wire.IPv6Fields{TrafficClass: networkControl << 2, PayloadLen: uint16(len(msg)), NextHeader: wire.ProtoICMPv6, HopLimit: 255, Src: src, Dst: dst}
-	ip.Encode(b[wire.EthernetLen:])
-	wire.UpdateICMPChecksum(wire.PseudoSum6(src, dst, wire.ProtoICMPv6, len(msg)), msg)
-	n.send(b[:], port, vid, mac)
+// sendND sends a frame of neighbour discovery.
+func (l *local) sendND(port, vid uint16, f *wire.NDFrame) {
+	f.DSCP, f.Self = networkControl, wire.MACFromUint64(l.n.selfMAC)
+	var b [wire.NDFrameLen]byte
+	f.Encode(&b)
+	l.n.send(b[:], port, vid, f.DstMAC)
 }
 
 // send emits a frame of our own by a port, or into a VLAN where port is

@@ -193,3 +193,14 @@ func SolicitedNode(ip [16]byte) ([16]byte, MAC) {
 	g := [16]byte{0: 0xff, 1: 0x02, 11: 1, 12: 0xff, 13: ip[13], 14: ip[14], 15: ip[15]}
 	return g, MAC{0x33, 0x33, 0xff, ip[13], ip[14], ip[15]}
 }
+
+// AnswerEcho6 makes the answer to an ICMPv6 echo request, whose message is msg and whose checksum is right, of the
+// packet itself, from an address of the station that answers (RFC 4443 4.2).
+func AnswerEcho6(ip IPv6, msg []byte, from [16]byte) {
+	to := ip.Src()
+	ip.SetSrc(from)
+	ip.SetDst(to)
+	ip.SetHopLimit(64)
+	msg[0] = ICMPv6EchoReply
+	UpdateICMPChecksum(PseudoSum6(from, to, ProtoICMPv6, len(msg)), msg)
+}

@@ -1,15 +1,12 @@
-// Package capturetest lets tests look at frames as Wireshark does.
+// Package capturetest lets tests write captures, and look at frames as Wireshark does.
 package capturetest
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"gswitch/capture"
 )
 
 // Dissect returns the fields that tshark finds in frames: a line for each frame, the
@@ -25,21 +22,11 @@ func Dissect(t *testing.T, frames [][]byte, fields ...string) []string {
 		t.Skip("tshark is not installed")
 	}
 	path := filepath.Join(t.TempDir(), "frames.pcapng")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := capture.NewWriter(f)
-	err = w.Section("")
-	if err == nil {
-		_, err = w.Interface("test", "", 0)
-	}
+	f := Create(t, path, "test")
 	for _, b := range frames {
-		err = errors.Join(err, w.Packet(capture.Record{Wire: uint32(len(b))}, b))
+		f.Add(0, b)
 	}
-	if err := errors.Join(err, w.Flush(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	f.Close()
 	args := []string{"-n", "-r", path, "-T", "fields", "-E", "separator=|"}
 	for _, f := range fields {
 		args = append(args, "-e", f)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gswitch/capture"
+	"gswitch/capture/capturetest"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
 	"gswitch/wire"
@@ -70,28 +71,12 @@ func TestDiagnose(t *testing.T) {
 // counts once.
 func TestDiagnoseCapture(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.pcapng")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	w := capture.NewWriter(f)
-	if err := w.Section(""); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"a", "b"} {
-		if _, err := w.Interface(name, "", capture.MaxSnapLen); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f := capturetest.Create(t, path, "a", "b")
 	packet := func(at time.Duration, src, dst string, tags []wt.Layer, h wire.TCPFields, size int) {
 		layers := append([]wt.Layer{wt.Eth(wt.MAC(2), wt.MAC(1))}, tags...)
 		b := wt.Frame(append(layers, wt.IPv4(src, dst), wt.TCP(h), wt.Zeros(size))...)
 		for iface, dir := range []capture.Dir{capture.DirIn, capture.DirOut} {
-			r := capture.Record{Time: int64(at) + int64(iface), Iface: uint32(iface), Wire: uint32(len(b)), Dir: dir}
-			if err := w.Packet(r, b); err != nil {
-				t.Fatal(err)
-			}
+			f.Packet(capture.Record{Time: int64(at) + int64(iface), Iface: uint32(iface), Dir: dir}, b)
 		}
 	}
 	const ack = 0x10
@@ -107,9 +92,7 @@ func TestDiagnoseCapture(t *testing.T) {
 		}
 		packet(at, "10.0.0.2", "10.0.0.1", []wt.Layer{wt.VLAN(7, 0)}, wire.TCPFields{SrcPort: 80, DstPort: 5000, Ack: 1000, Flags: ack, Window: window}, 0)
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	f.Close()
 	var out strings.Builder
 	if err := (&diagnoseFlags{}).run(&out, path); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"gswitch/capture"
+	"gswitch/capture/capturetest"
 	"gswitch/config"
 	"gswitch/control"
 	"gswitch/control/cli"
@@ -52,28 +52,13 @@ func recordedSwitch(t *testing.T) (record, in, out string) {
 func recordedSwitchOf(t *testing.T, name, dir string) (record, in, out string) {
 	t.Helper()
 	in, out = filepath.Join(dir, "in.pcapng"), filepath.Join(dir, "out.pcapng")
-	f, err := os.Create(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	w := capture.NewWriter(f)
-	if err := w.Section(""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Interface("in", "", capture.MaxSnapLen); err != nil {
-		t.Fatal(err)
-	}
+	f := capturetest.Create(t, in, "in")
 	for i := range 300 {
 		b := wt.Frame(wt.Eth(wire.MAC{2, 0, 0, 0, 0, 1}, wire.MAC{2, 0, 0, 0, 0, 2}), wt.IPv4("10.0.0.2", "10.0.0.1", wt.IPv4With(func(h *wire.IPv4Fields) { h.ID = uint16(i) })),
 			wt.UDP(7, 9), wt.Zeros(958))
-		if err := w.Packet(capture.Record{Time: int64(i) * 400_000, Wire: uint32(len(b))}, b); err != nil {
-			t.Fatal(err)
-		}
+		f.Add(int64(i)*400_000, b)
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	f.Close()
 	doc, err := config.Parse("test.yaml", []byte(replayDocumentOf(name, in, out, "10Mbps")))
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package gswitch
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gswitch/capture"
+	"gswitch/capture/capturetest"
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/wire"
@@ -95,29 +94,12 @@ func TestPolicyVerbs(t *testing.T) {
 // A capture through a policy: what leaves first, and who is dropped.
 func TestPolicyTrace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "in.pcapng")
-	f, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := capture.NewWriter(f)
-	if err := w.Section("test"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Interface("p1", "", 0); err != nil {
-		t.Fatal(err)
-	}
+	f := capturetest.Create(t, file, "p1")
 	for i, tos := range []uint8{0, 0, 0, 63 << 2, 0} {
 		b := wiretest.Frame(wiretest.Eth(wire.MAC{2, 0, 0, 0, 0, 2}, wire.MAC{2, 0, 0, 0, 0, 1}), wiretest.IPv4("10.0.0.1", "10.0.0.2", wiretest.TOS(tos)), wiretest.UDP(1, 2), wiretest.Zeros(958))
-		if err := w.Packet(capture.Record{Time: int64(i), Wire: uint32(len(b))}, b); err != nil {
-			t.Fatal(err)
-		}
+		f.Add(int64(i), b)
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f.Close()
 	policy := write(t, "p.oq", "q = Queue(3 pkts); q.admPrio = value; q.procPrio = value;")
 	stdout, stderr, code := invoke(t, "", "policy", "trace", policy, "--pcap", file, "--rate", "8Mbps")
 	const want = `0.000000000  #1  1000 bytes  q  value 0  sent after 0ns

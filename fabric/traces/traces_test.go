@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gswitch/capture"
+	"gswitch/capture/capturetest"
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/mirror"
@@ -213,24 +213,9 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "run-1.pcapng")
-	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := capture.NewWriter(f)
-	if err := w.Section(""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Interface("copies", "", 0); err != nil {
-		t.Fatal(err)
-	}
+	f := capturetest.Create(t, name, "copies")
 	for _, b := range [][]byte{s.copies[0], wt.Frame(wt.Eth(wt.MAC(1), wt.MAC(2)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(1, 2))} {
-		if err := w.Packet(capture.Record{Time: 100, Wire: uint32(len(b))}, b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
+		f.Add(100, b)
 	}
 	f.Close()
 	files, err := Files(filepath.Dir(dir))

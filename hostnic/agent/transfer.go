@@ -23,16 +23,16 @@ type Transfer struct {
 	Count    int               // messages
 	Depth    int               // messages in progress at once
 	Interval frame.Time        // least time between the posting of two messages
-	Data     []byte            // Size bytes: what is sent, or where Read puts what it got
+	Data     []byte            // Size bytes: what is sent, or where Read stores the result
 	CC       string            // of both directions, as cc registers it
-	Options  map[string]string // of CC, that New was made with
+	Options  map[string]string // of CC, with which New was made
 	New      func(*cc.Env) cc.Algorithm
-	Limit    float64 // largest rate at which to send in bit/s, 0 none
+	Limit    float64 // highest sending rate in bit/s, 0 for none
 	Class    uint8
 	INT      inband.Mode
 	Trace    bool            // keep the path of each message
 	Recovery *transport.Kind // nil: go-back-N
-	Cap      uint32          // most packets in flight, 0 none
+	Cap      uint32          // most packets in flight, 0 for none
 
 	Number  uint64 // number of the transfer within the agent, from 1
 	State   State
@@ -47,7 +47,7 @@ type Transfer struct {
 	Samples []Sample      // of completed messages, in order
 	Paths   []inband.Path // with Trace: of the acknowledgement that ended each message
 	Watch   Watch
-	// What the other end received: for Messages and Probe; for Write, compared in its
+	// What the other end received: for Messages and Probe, and for Write as verified in its
 	// memory.
 	Received Received
 	// Sent are the counters of the queue pair.
@@ -65,7 +65,7 @@ type Transfer struct {
 // Sample is one message.
 type Sample struct {
 	Start, End frame.Time
-	RTT        frame.Time // the last one that an acknowledgement had given by then
+	RTT        frame.Time // the last one measured by then
 }
 
 // Received is what the other end of a transfer reports as received.
@@ -130,7 +130,7 @@ func (a *Agent) Abort(now frame.Time, t *Transfer) {
 // Transfers appends the transfers that have not ended.
 func (a *Agent) Transfers(out []*Transfer) []*Transfer { return append(out, a.transfers...) }
 
-// stepTransfer does what is due of a transfer.
+// stepTransfer does what is due for a transfer.
 func (a *Agent) stepTransfer(now frame.Time, t *Transfer) {
 	switch {
 	case t.abort:
@@ -168,7 +168,7 @@ func (t *Transfer) watched(a *Agent) func(*cc.Env) cc.Algorithm {
 	}
 }
 
-// transferAnswered takes in what the passive end sends.
+// transferAnswered handles a message of the passive end.
 func (a *Agent) transferAnswered(now frame.Time, t *Transfer, m *message) {
 	switch {
 	case t.State == Connecting:
@@ -188,7 +188,7 @@ func (a *Agent) transferAnswered(now frame.Time, t *Transfer, m *message) {
 	}
 }
 
-// run posts what may be posted, and checks that the other end answers.
+// run posts the messages that may be posted, and checks that the other end answers.
 func (a *Agent) run(now frame.Time, t *Transfer) {
 	t.due = now + look
 	for t.Posted < t.Count && t.Posted-len(t.Samples) < t.Depth {
@@ -223,10 +223,10 @@ func (a *Agent) post(now frame.Time, t *Transfer) error {
 	return a.nic.SendBytes(now, t.Local, t.Data, id)
 }
 
-// messageDone takes in the end of a message of ours.
+// messageDone handles the completion of a message of a transfer.
 func (a *Agent) messageDone(now frame.Time, t *Transfer, c *hostnic.Completion) {
 	if t.State != Running || c.Op == hostnic.RecvDone {
-		// The end of a transfer that was aborted, or a message of the other end.
+		// It belongs to a transfer that was aborted, or to a message of the other end.
 		return
 	}
 	if c.Status != hostnic.StatusOK {
@@ -261,7 +261,7 @@ func statusText(s hostnic.Status) string {
 	return fmt.Sprintf("status %d", s)
 }
 
-// disconnect asks the other end what it received.
+// disconnect requests from the other end what it received.
 func (a *Agent) disconnect(now frame.Time, t *Transfer) {
 	if t.tries++; t.tries > maxTries {
 		t.Err = fmt.Errorf("%v does not say what it received", t.To)
@@ -276,8 +276,8 @@ func (a *Agent) disconnect(now frame.Time, t *Transfer) {
 	t.due = now + retry
 }
 
-// fail ends a transfer that failed. The other end gets one Close; if that is lost it finds
-// out by itself.
+// fail ends a transfer with an error. The other end gets one Close; if that is lost, its
+// session times out.
 func (a *Agent) fail(now frame.Time, t *Transfer, err error) {
 	t.Err = err
 	if t.Remote != 0 {
@@ -286,7 +286,7 @@ func (a *Agent) fail(now frame.Time, t *Transfer, err error) {
 	a.endTransfer(now, t)
 }
 
-// endTransfer closes the queue pair and lets go of the transfer.
+// endTransfer closes the queue pair and ends the transfer.
 func (a *Agent) endTransfer(now frame.Time, t *Transfer) {
 	if t.Local != 0 {
 		if v, err := a.nic.QP(t.Local); err == nil {

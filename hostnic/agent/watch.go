@@ -8,29 +8,28 @@ import (
 	inband "gswitch/int"
 )
 
-// Watch is what the acknowledgements of a queue pair showed.
+// Watch is what was measured by the acknowledgements of a queue pair.
 type Watch struct {
-	RTT     histogram.Buckets // without the time that a frame itself takes on the first link
+	RTT     histogram.Buckets // without the serialisation time of the frame on the first link
 	MinRTT  frame.Time
 	MaxRTT  frame.Time
 	LastRTT frame.Time
-	Path    inband.Path // of the last frame that brought telemetry
+	Path    inband.Path // of the last acknowledgement with telemetry
 	Queues  [inband.MaxHops]QueueWatch
 	CEs     uint64
 }
 
-// QueueWatch is what one hop of the path had queued when frames left it.
+// QueueWatch is the length of the queue at one hop of the path when frames left it.
 type QueueWatch struct {
-	Bytes histogram.Buckets // of bytes, in place of nanoseconds
+	Bytes histogram.Buckets // in bytes, not nanoseconds
 	Max   uint64
 }
 
-// watched is a congestion control whose feedback is noted, and whose rate is
-// bounded.
+// watched wraps a congestion control. It records the feedback and limits the rate.
 type watched struct {
 	cc.Algorithm
 	watch *Watch
-	limit float64         // bit/s, 0 none
+	limit float64         // bit/s, 0 for none
 	link  *hostnic.Config // of the first link
 }
 
