@@ -158,24 +158,51 @@ func TestIncastsOfManySizes(t *testing.T) {
 		{48, 43.795964, 43.838802, 2020.092, 1e-6},
 		{64, 58.108537, 58.422135, 2692.092, 0.0005},
 	} {
-		text := fmt.Sprintf("%d 1 %d\n0\n", c.senders+2, c.senders+1)
-		var flows []Flow
-		for h := 1; h <= c.senders+1; h++ {
-			text += fmt.Sprintf("0 %d 100Gbps 1000ns 0\n", h)
-			if h > 1 {
-				flows = append(flows, Flow{Src: h, Dst: 1, Class: 3, DstPort: 100, Bytes: 500_000, Start: 2 * frame.Second})
-			}
-		}
-		r, err := Run(context.Background(), mustTopology(t, text), flows, Options{Algorithm: "timely"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		x := r.Report("timely", 0)
+		x := incast(t, c.senders, Options{Algorithm: "timely"})
 		off := func(got, want float64) float64 { return math.Abs(got/want - 1) }
 		if x.Flows != c.senders || (x.PFCEvents != 0) != (c.senders == 64) || off(x.SlowMean, c.mean) > c.band || off(x.SlowP99, c.p99) > 1e-6 || off(x.LastFinishUS, c.last) > 1e-9 {
 			t.Errorf("%d senders: mean %.4f, p99 %.4f, last %.3f us, %d pauses; the simulator's %+v", c.senders, x.SlowMean, x.SlowP99, x.LastFinishUS, x.PFCEvents, c)
 		}
 	}
+}
+
+// Few marks decide an incast with DCQCN, and which frames get them is chance. The mean of
+// forty seeds is within 4 % of the one draw of the simulator, which could be one of ours:
+// no further away than 2.5 deviations of single seeds.
+func TestIncastsOfDCQCNDifferByChance(t *testing.T) {
+	const seeds = 40
+	for senders, want := range map[int]float64{4: 8.146, 8: 11.876, 16: 17.269, 32: 28.533} {
+		var sum, squares float64
+		for seed := uint64(1); seed <= seeds; seed++ {
+			x := incast(t, senders, Options{Algorithm: "dcqcn", Seed: seed})
+			sum += x.SlowMean
+			squares += x.SlowMean * x.SlowMean
+		}
+		mean := sum / seeds
+		deviation := math.Sqrt((squares - sum*mean) / (seeds - 1))
+		t.Logf("%d senders: mean %.3f, deviation %.3f, the simulator's %.3f: %+.1f %%", senders, mean, deviation, want, 100*(mean/want-1))
+		if math.Abs(mean/want-1) > 0.04 || math.Abs(mean-want) > 2.5*deviation {
+			t.Errorf("%d senders: mean %.3f, deviation %.3f, the simulator's %.3f", senders, mean, deviation, want)
+		}
+	}
+}
+
+// incast runs senders of 500 kB to one host at 100 Gb/s.
+func incast(t *testing.T, senders int, o Options) Report {
+	t.Helper()
+	text := fmt.Sprintf("%d 1 %d\n0\n", senders+2, senders+1)
+	var flows []Flow
+	for h := 1; h <= senders+1; h++ {
+		text += fmt.Sprintf("0 %d 100Gbps 1000ns 0\n", h)
+		if h > 1 {
+			flows = append(flows, Flow{Src: h, Dst: 1, Class: 3, DstPort: 100, Bytes: 500_000, Start: 2 * frame.Second})
+		}
+	}
+	r, err := Run(context.Background(), mustTopology(t, text), flows, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Report(o.Algorithm, o.Seed)
 }
 
 // The same input and seed repeat to the bit, another seed marks other frames.
