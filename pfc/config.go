@@ -96,10 +96,6 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("neighbours are slowed by at most %d stages, not %d", MaxStages, c.Stages)
 	case c.Stages != 0 && c.Mode != PFC:
 		return fmt.Errorf("stages slow classes, which needs pfc, not mode %v", c.Mode)
-	case c.Stages != 0 && c.Watchdog.Detect != 0:
-		return fmt.Errorf("stages stop no neighbour, so that there is nothing for a storm watchdog: turn it off (watchdog: {action: off})")
-	case c.Stages != 0 && c.Violations.Grace != 0:
-		return fmt.Errorf("stages stop no neighbour, so that there is no pause that a neighbour could ignore")
 	case c.Mode == PFC && c.Enable == 0:
 		return fmt.Errorf("pfc without a class: enable at least one, or turn it off")
 	}

@@ -215,3 +215,25 @@ func TestPortsFollowStages(t *testing.T) {
 		}
 	}
 }
+
+// A port that is slowed, goes and comes back is not slowed: its neighbour is another one.
+func TestPortComesBack(t *testing.T) {
+	cfg := slowing()
+	r := st.New(t, cfg)
+	r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 2))
+	if s := r.Switch.Nodes[0].Feature(Name).(*ports); len(s.slowed) < 2 || !s.slowed[1] {
+		t.Fatal("the port is not slowed")
+	}
+	gone := *cfg
+	gone.Ports = append([]vswitch.PortConfig(nil), cfg.Ports...)
+	gone.Ports[1] = vswitch.PortConfig{}
+	for _, c := range []*vswitch.Config{&gone, cfg} {
+		if err := r.Switch.Apply(c); err != nil {
+			t.Fatal(err)
+		}
+		r.Advance(frame.Microsecond)
+		if s := r.Switch.Nodes[0].Feature(Name).(*ports); s.slowed[1] {
+			t.Errorf("with %q at the port it counts as slowed", c.Ports[1].Name)
+		}
+	}
+}
