@@ -34,10 +34,6 @@ type Switch struct {
 	disabledBy [MaxPorts]atomic.Pointer[string]
 }
 
-// idSets assign numbers that outlive a program to whatever has a name: counters,
-// neighbours and queued frames refer to them.
-type idSets struct{ routes, rules, ifaces *idSet }
-
 // fdbGranularity is the age at which the time stamp of a learned address is rewritten, so
 // that a busy station does not dirty a cache line per frame.
 const fdbGranularity = frame.Second
