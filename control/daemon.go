@@ -26,7 +26,7 @@ type Options struct {
 	Record  string        // directory in which every switch is recorded from its start
 	// Recorder configures recordings. Without a Limit, a record in Record may take as
 	// many bytes as the disk has, and one that the API starts without Record 1 GiB.
-	Recorder Recorder
+	Recorder RecordOptions
 	Logger   *slog.Logger // nil is slog.Default()
 
 	// Control overrides the control section of every document: settings of the command

@@ -26,7 +26,7 @@ const (
 	// startedLimit is the limit in bytes of a record that the API starts in a daemon
 	// without recording options, and of one kept in memory.
 	startedLimit = 1 << 30
-	// leastKept is the minimum of Recorder.Last in bytes: several images of a switch.
+	// leastKept is the minimum of RecordOptions.Last in bytes: several images of a switch.
 	leastKept = 4 << 20
 	// recordSegments is how many segments a recorder may be ahead of the disk.
 	recordSegments = 64
@@ -84,7 +84,7 @@ func (m *made) numbers() map[string]int {
 
 // record starts recording the node of a switch. running says that the node has been
 // stepped: the record then starts with an image of it.
-func (d *Daemon) record(u *unit, s *config.Switch, o Recorder, running bool) error {
+func (d *Daemon) record(u *unit, s *config.Switch, o RecordOptions, running bool) error {
 	if err := recordable(u); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (d *Daemon) recordings() (list []Recording) {
 
 // StartRecording starts recording the switch with a name, or all. The record of a running
 // switch starts with an image of it.
-func (d *Daemon) StartRecording(name string, o Recorder) ([]Recording, error) {
+func (d *Daemon) StartRecording(name string, o RecordOptions) ([]Recording, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for u := range d.chosen(name) {
@@ -275,7 +275,7 @@ func (s *server) Record(_ context.Context, r *api.RecordRequest) (*api.Recording
 	case api.RecordRequest_STATUS:
 		list = s.d.Recordings()
 	case api.RecordRequest_START:
-		o := Recorder{Last: r.Last}
+		o := RecordOptions{Last: r.Last}
 		if o.On, err = ParseTriggers(r.On); err == nil {
 			list, err = s.d.StartRecording(r.Switch, o)
 		}

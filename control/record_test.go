@@ -88,7 +88,7 @@ func source(t *testing.T, frames int) string {
 	return file
 }
 
-func recorded(t *testing.T, dir string, o Recorder, frames int) *Daemon {
+func recorded(t *testing.T, dir string, o RecordOptions, frames int) *Daemon {
 	t.Helper()
 	doc := fmt.Sprintf(`version: 1
 memory: {frames: 4096}
@@ -166,7 +166,7 @@ func playFile(t *testing.T, file string) (*replay.Player, error) {
 // change; the replay is the same run, and shows the same.
 func TestDaemonIsRecorded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "records")
-	d := recorded(t, dir, Recorder{}, 20_000)
+	d := recorded(t, dir, RecordOptions{}, 20_000)
 	through(d, 500)
 	if _, err := d.Edit(func(c *config.Config) error { return c.Switches[0].Ports[1].Rate.UnmarshalText([]byte("20Mbps")) }, false); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestDaemonIsRecorded(t *testing.T) {
 
 // A disk that takes no more ends the record, and not the switch.
 func TestRecordEndsWithTheDisk(t *testing.T) {
-	d := recorded(t, t.TempDir(), Recorder{}, 3000)
+	d := recorded(t, t.TempDir(), RecordOptions{}, 3000)
 	through(d, 100)
 	d.mu.Lock()
 	d.units[0].recording.out.Close() // every write fails from now on
@@ -255,7 +255,7 @@ func TestRecordEndsWithTheDisk(t *testing.T) {
 
 // So does a limit: what was written before replays.
 func TestRecordHasALimit(t *testing.T) {
-	d := recorded(t, t.TempDir(), Recorder{Limit: 5000}, 3000)
+	d := recorded(t, t.TempDir(), RecordOptions{Limit: 5000}, 3000)
 	for d.Recordings()[0].On {
 		if _, err := d.SaveRecording("", ""); err != nil {
 			t.Fatal(err)
@@ -275,12 +275,12 @@ func TestRecordHasALimit(t *testing.T) {
 
 // A switch that has been at work is recorded from an image of it.
 func TestRecordOfARunningSwitch(t *testing.T) {
-	d := recorded(t, "", Recorder{}, 20_000) // two seconds of them: many come after the image, however late that is
+	d := recorded(t, "", RecordOptions{}, 20_000) // two seconds of them: many come after the image, however late that is
 	d.mu.Lock()
 	d.recordsIn = t.TempDir()
 	d.mu.Unlock()
 	through(d, 500)
-	r, err := d.StartRecording("s1", Recorder{})
+	r, err := d.StartRecording("s1", RecordOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestRecordKeepsTheLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	d := recorded(t, dir, Recorder{Last: leastKept, On: on}, 20_000) // from the beginning: the drops do not wait
+	d := recorded(t, dir, RecordOptions{Last: leastKept, On: on}, 20_000) // from the beginning: the drops do not wait
 	find := func(why string) Recording {
 		for {
 			for _, r := range d.Recordings() {
@@ -356,7 +356,7 @@ func TestRecordKeepsTheLast(t *testing.T) {
 
 // A disk without room for what is kept leaves no half file, and the recording goes on.
 func TestNoRoomForWhatIsKept(t *testing.T) {
-	d := recorded(t, "", Recorder{}, 3000)
+	d := recorded(t, "", RecordOptions{}, 3000)
 	through(d, 100)
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4k"); err != nil {
@@ -369,7 +369,7 @@ func TestNoRoomForWhatIsKept(t *testing.T) {
 	d.mu.Lock()
 	d.recordsIn = dir
 	d.mu.Unlock()
-	if _, err := d.StartRecording("s1", Recorder{Last: leastKept}); err != nil {
+	if _, err := d.StartRecording("s1", RecordOptions{Last: leastKept}); err != nil {
 		t.Fatal(err)
 	}
 	through(d, 3000)
@@ -383,7 +383,7 @@ func TestNoRoomForWhatIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A record that goes to the disk as it comes ends.
-	if _, err := d.StartRecording("s1", Recorder{}); err != nil {
+	if _, err := d.StartRecording("s1", RecordOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -410,12 +410,12 @@ func TestParseTriggers(t *testing.T) {
 
 // What the API asks for has a limit although none was set.
 func TestRecordsThatAreAskedForHaveALimit(t *testing.T) {
-	d := recorded(t, "", Recorder{}, 10)
+	d := recorded(t, "", RecordOptions{}, 10)
 	dir := t.TempDir()
 	d.mu.Lock()
 	d.recordsIn = dir
 	d.mu.Unlock()
-	r, err := d.StartRecording("s1", Recorder{})
+	r, err := d.StartRecording("s1", RecordOptions{})
 	if err != nil || len(r) != 1 || filepath.Dir(r[0].File) != dir {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -449,7 +449,7 @@ switches:
 		t.Fatal(err)
 	}
 	defer d.Stop()
-	if _, err := d.StartRecording("", Recorder{}); err == nil || !strings.Contains(err.Error(), "switch s1 runs on 2 workers") {
+	if _, err := d.StartRecording("", RecordOptions{}); err == nil || !strings.Contains(err.Error(), "switch s1 runs on 2 workers") {
 		t.Errorf("recording two workers: %v", err)
 	}
 	if s := d.Snapshot(); len(s.Switches) != 1 {

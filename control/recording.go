@@ -16,8 +16,8 @@ import (
 	"gswitch/replay"
 )
 
-// Recorder configures the recording of nodes.
-type Recorder struct {
+// RecordOptions configure the recording of nodes.
+type RecordOptions struct {
 	// Limit bounds the total size of a recording's files in bytes; 0: no limit.
 	Limit uint64
 	// Last is the number of bytes of the latest inputs that are kept in memory, until a
@@ -55,7 +55,7 @@ type Subject struct {
 // Record is an active recording.
 type Record struct {
 	of    Subject
-	o     Recorder
+	o     RecordOptions
 	start time.Time
 	rec   *replay.Recorder
 	feed  *replay.Feed
@@ -90,7 +90,7 @@ func (r *Record) fileName(at time.Time) string {
 
 // StartRecord starts recording a node. running says that the node has been stepped: the
 // record then starts with an image of it.
-func StartRecord(of Subject, o Recorder, running bool) (*Record, error) {
+func StartRecord(of Subject, o RecordOptions, running bool) (*Record, error) {
 	if o.Last > 0 && o.Last < leastKept {
 		return nil, fmt.Errorf("%d bytes are too few to keep what %s was given last: say %d MiB or more", o.Last, of.Name, leastKept>>20)
 	}

@@ -36,7 +36,7 @@ func (r *RecordFlags) Flags(f *pflag.FlagSet, what, ask string, events []string,
 }
 
 // Recorder returns what the flags say.
-func (r *RecordFlags) Recorder() (o control.Recorder, err error) {
+func (r *RecordFlags) Recorder() (o control.RecordOptions, err error) {
 	for _, size := range []struct {
 		flag, given string
 		to          *uint64

@@ -26,7 +26,7 @@ type Options struct {
 	// Record is the directory in which every host is recorded from its start, "" for
 	// none. Recorder configures the recordings.
 	Record   string
-	Recorder control.Recorder
+	Recorder control.RecordOptions
 
 	// Override applies the settings of the command line to a document. They stay in force
 	// as long as the daemon runs. nil: none.
