@@ -49,8 +49,10 @@ func (f *Packet) Encode(b []byte) int {
 	if !f.HasSundial {
 		return f.PTPFields.Encode(b)
 	}
+	correction := f.Correction
+	f.Correction = 0 // of which the CRC is
 	n, at := f.EncodeWith(b, &tlv)
-	if n == 0 {
+	if f.Correction = correction; n == 0 {
 		return 0
 	}
 	s, t := &f.Sundial, b[at:at+fieldsLen+crcLen]
@@ -60,15 +62,17 @@ func (f *Packet) Encode(b []byte) int {
 	be.PutUint64(t[10:], s.Root)
 	be.PutUint32(t[18:], s.Late)
 	if !f.Unsealed {
-		be.PutUint32(t[fieldsLen:], check(b[wire.EthernetLen:at+fieldsLen]))
+		be.PutUint32(t[fieldsLen:], crc32.ChecksumIEEE(b[wire.EthernetLen:at+fieldsLen]))
 	}
+	wire.SetPTPCorrection(b, correction)
 	return n
 }
 
 // Decode reads a whole PTP frame. What it does not know of, other types and TLVs, is no
 // error of the frame: Type says which it is, and HasSundial stays false. ok is false where
 // lengths, version, time or check are wrong, or Sundial's fields are there twice: each time
-// would cost a check of all before it.
+// would cost a check of all before it. b is the caller's own: while the check is made its
+// correction is zero.
 func (f *Packet) Decode(b []byte) (n int, ok bool) {
 	f.Sundial, f.HasSundial, f.Unsealed = Fields{}, false, false
 	n, at, ok := f.DecodeWith(b, &tlv)
@@ -76,20 +80,12 @@ func (f *Packet) Decode(b []byte) (n int, ok bool) {
 		return n, ok
 	}
 	t := b[at : at+fieldsLen+crcLen]
-	if be.Uint32(t[fieldsLen:]) != check(b[wire.EthernetLen:at+fieldsLen]) {
+	wire.SetPTPCorrection(b, 0)
+	sum := crc32.ChecksumIEEE(b[wire.EthernetLen : at+fieldsLen])
+	if wire.SetPTPCorrection(b, f.Correction); be.Uint32(t[fieldsLen:]) != sum {
 		return 0, false
 	}
 	f.HasSundial = true
 	f.Sundial = Fields{Epoch: be.Uint32(t), Uncertainty: be.Uint32(t[4:]), Depth: t[8], Flags: t[9], Root: be.Uint64(t[10:]), Late: be.Uint32(t[18:])}
 	return n, true
-}
-
-// noCorrection is a correction of zero, made once.
-var noCorrection = make([]byte, 8)
-
-// check is the CRC of a message with a correction of zero.
-func check(p []byte) uint32 {
-	c := crc32.Update(0, crc32.IEEETable, p[:8])
-	c = crc32.Update(c, crc32.IEEETable, noCorrection)
-	return crc32.Update(c, crc32.IEEETable, p[16:])
 }

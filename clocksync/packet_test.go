@@ -30,7 +30,8 @@ func TestPacketsKeepWhatTheySay(t *testing.T) {
 		n := want.Encode(b)
 		longest = max(longest, n)
 		var got Packet
-		if k, ok := got.Decode(b[:n]); !ok || k > n || !reflect.DeepEqual(got, want) {
+		was := bytes.Clone(b)
+		if k, ok := got.Decode(b[:n]); !ok || k > n || !reflect.DeepEqual(got, want) || !bytes.Equal(b, was) {
 			t.Errorf("%+v (%t), want %+v", got, ok, want)
 		}
 		if want.Encode(b[:n-1]) != 0 {

@@ -18,7 +18,7 @@ import (
 const Name = "clock"
 
 func init() {
-	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newClock, Counters: clocksync.Counters(""), Decode: feature.DecodePlan,
+	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newClock, Counters: clocksync.Counters(""), Decode: clocksync.DecodeCall,
 		Whole: func() vswitch.WholeSection { return &Section{} }, Daemons: true, Stamps: true,
 		Doc: "A synchronised clock with a bound on its error (Sundial), in PTP (IEEE 1588) between neighbours."})
 }

@@ -16,7 +16,7 @@ import (
 const Name = "clock"
 
 func init() {
-	hostnic.Register(hostnic.Feature{Name: Name, Check: check, New: newClock, Takes: []hostnic.Protocol{{EtherType: wire.EtherTypePTP}}, Counters: clocksync.Counters("host_"),
+	hostnic.Register(hostnic.Feature{Name: Name, Check: check, New: newClock, Takes: []hostnic.Protocol{{EtherType: wire.EtherTypePTP}}, Counters: clocksync.Counters("host_"), Decode: clocksync.DecodeCall,
 		Section: func() hostnic.Section { return &Section{} }, Daemons: true, Stamps: true,
 		Doc: "A synchronised clock with a bound on its error (Sundial), in PTP (IEEE 1588) with the neighbour."})
 }

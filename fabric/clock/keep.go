@@ -7,7 +7,9 @@ import (
 	"gswitch/clocksync/boundary"
 	"gswitch/clocksync/ordinary"
 	"gswitch/fabric/vnet"
+	"gswitch/feature"
 	"gswitch/frame"
+	"gswitch/vswitch"
 )
 
 // Keeper keeps the clocks of a network, of which one thread steps all nodes: it plans anew when
@@ -35,8 +37,8 @@ type Counts struct {
 // member is the clock of a node.
 type member struct {
 	*clocksync.Instance
-	set func(now frame.Time, o clocksync.Options) error
-	id  int // of the engine
+	call func(now frame.Time, c feature.Call) error
+	id   int // of the engine
 }
 
 // NewKeeper finds the clocks of a network. live says what works.
@@ -46,12 +48,18 @@ func NewKeeper(n *vnet.Network, s *Spec, options []clocksync.Options, live Live)
 		m := &k.nodes[i]
 		m.id = n.EngineNode(i)
 		if sw, ok := n.SwitchByName(node.Name); ok {
-			c := boundary.Of(n.Switches[sw].Nodes[0])
-			m.Instance, m.set = c.Instance, c.Set
+			m.Instance = boundary.Of(n.Switches[sw].Nodes[0]).Instance
+			m.call = func(now frame.Time, c feature.Call) error {
+				f := &vswitch.CallFeature{Feature: boundary.Name, Call: c}
+				if err := n.Change(now, sw, f); err != nil {
+					return err
+				}
+				return f.Refused
+			}
 		} else {
 			h, _ := n.HostByName(node.Name)
-			c := ordinary.Of(n.Hosts[h])
-			m.Instance, m.set = c.Instance, c.Set
+			m.Instance = ordinary.Of(n.Hosts[h]).Instance
+			m.call = func(now frame.Time, c feature.Call) error { return n.Call(now, h, ordinary.Name, c) }
 		}
 		k.byID[m.Identity()] = i
 	}
@@ -184,20 +192,23 @@ func (k *Keeper) bring(now frame.Time, p *Plan, next []clocksync.Options, change
 		}
 		at += k.spec.Push
 	}
-	stage(order, func(_ frame.Time, i int) { k.nodes[i].Widen(&next[i].Transmit) })
+	stage(order, func(now frame.Time, i int) { k.call(now, i, &clocksync.SendBy{Ports: next[i].Transmit}) })
 	for _, level := range p.Levels() {
 		level = slices.DeleteFunc(level, func(i int) bool { return !slices.Contains(changed, i) })
 		stage(level, func(now frame.Time, i int) {
 			o := next[i]
 			o.Transmit = *k.nodes[i].Transmit()
-			k.apply(now, i, o)
+			f := &clocksync.Follow{Options: o}
+			if k.call(now, i, f); f.Refused != nil {
+				k.n.Engine.Stop(f.Refused)
+			}
 			k.now[i] = next[i]
 		})
 	}
-	k.n.Engine.At(at+2*k.spec.Interval, func(frame.Time) {
+	k.n.Engine.At(at+2*k.spec.Interval, func(now frame.Time) {
 		for _, i := range order {
 			if k.now[i].Epoch == next[i].Epoch || !differ(k.now[i], next[i]) {
-				k.nodes[i].Narrow(next[i].Transmit)
+				k.call(now, i, &clocksync.SendBy{Ports: next[i].Transmit, Only: true})
 			}
 		}
 	})
@@ -209,13 +220,11 @@ func differ(a, b clocksync.Options) bool {
 	return a != b
 }
 
-func (k *Keeper) apply(now frame.Time, i int, o clocksync.Options) {
-	m := &k.nodes[i]
-	if err := m.set(k.n.Engine.LocalTime(m.id, now), o); err != nil {
+// call has a node carry out a call.
+func (k *Keeper) call(now frame.Time, i int, c feature.Call) {
+	if err := k.nodes[i].call(now, c); err != nil {
 		k.n.Engine.Stop(err)
-		return
 	}
-	k.n.Engine.Poke(m.id)
 }
 
 // root is the node to plan from: the one that is the root, as long as it works.

@@ -112,7 +112,9 @@ func (l *Lone) name(c *vnet.Command) string {
 	case vnet.CommandSend:
 		return fmt.Sprintf("message of %d bytes on connection %d", c.Bytes, c.Ends.Conn)
 	case vnet.CommandReports:
-		return "reports of " + c.From
+		return "reports of " + c.Of
+	case vnet.CommandCall:
+		return "call of " + c.Of
 	case vnet.CommandInject:
 		return fmt.Sprintf("frame of %d bytes", len(c.Frame))
 	}
@@ -134,7 +136,7 @@ type noted struct {
 	ID    uint64 `json:",omitempty"`
 	Frame []byte `json:",omitempty"`
 	Class uint8  `json:",omitempty"`
-	From  string `json:",omitempty"`
+	Of    string `json:",omitempty"`
 }
 
 // carriedOut is a command that has been carried out by the time it is recorded.
@@ -146,7 +148,7 @@ func (carriedOut) Do(frame.Time) {}
 // Encode implements frame.Command.
 func (d carriedOut) Encode(b []byte) []byte {
 	c, f := d.c, &d.c.Flow
-	text, err := json.Marshal(&noted{c.Kind, c.Ends, f.Group, f.Src, f.Dst, f.ID, f.NoECN, f.SrcPort, c.Bytes, c.ID, c.Frame, c.Class, c.From})
+	text, err := json.Marshal(&noted{c.Kind, c.Ends, f.Group, f.Src, f.Dst, f.ID, f.NoECN, f.SrcPort, c.Bytes, c.ID, c.Frame, c.Class, c.Of})
 	if err != nil {
 		panic(err) // cannot happen: it has only numbers
 	}
@@ -159,8 +161,9 @@ func (l *Lone) command(b []byte) (*vnet.Command, error) {
 	if err := json.Unmarshal(b, &d); err != nil {
 		return nil, err
 	}
-	if d.Kind == vnet.CommandInject || d.Kind == vnet.CommandReports {
-		return &vnet.Command{Kind: d.Kind, Frame: d.Frame, Class: d.Class, From: d.From}, nil
+	switch d.Kind {
+	case vnet.CommandInject, vnet.CommandReports, vnet.CommandCall:
+		return &vnet.Command{Kind: d.Kind, Frame: d.Frame, Class: d.Class, Of: d.Of}, nil
 	}
 	hosts := len(l.Network.Hosts)
 	if d.Group < 0 || d.Group >= len(l.flows) || d.Src < 0 || d.Src >= hosts || d.Dst < 0 || d.Dst >= hosts {

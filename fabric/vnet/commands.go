@@ -3,6 +3,7 @@ package vnet
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"gswitch/frame"
 	"gswitch/hostnic"
@@ -19,6 +20,7 @@ const (
 	CommandClose                      // close the host's end
 	CommandInject                     // send a frame of no connection as it is
 	CommandReports                    // hand over what a feature of the host has to report
+	CommandCall                       // call a feature of the host
 )
 
 // Command is an instruction of the network to one of its hosts. Apart from frames and
@@ -29,9 +31,9 @@ type Command struct {
 	Flow  Flow   // of CommandOpen, with the ports of the sender and the receiver filled in
 	Bytes uint64 // of CommandSend
 	ID    uint64
-	Frame []byte // of CommandInject
+	Frame []byte // of CommandInject; of CommandCall the call, as it is encoded
 	Class uint8
-	From  string // of CommandReports: the feature
+	Of    string // of CommandReports and CommandCall: the feature
 }
 
 // OnCommand sets the function that is called for each command: after the host has carried
@@ -81,8 +83,35 @@ func (n *Network) TakeReports(now frame.Time, host int, feature string, taken fu
 		}
 	}
 	if n.flows.command != nil {
-		n.flows.command(now, host, &Command{Kind: CommandReports, From: feature})
+		n.flows.command(now, host, &Command{Kind: CommandReports, Of: feature})
 	}
+}
+
+// Call calls a feature of a host.
+func (n *Network) Call(now frame.Time, host int, feature string, c hostnic.Call) error {
+	state := n.Hosts[host].Feature(feature)
+	if state == nil {
+		return fmt.Errorf("virtual network %s: host %s has no %s", n.Topology.Name, n.HostName(host), feature)
+	}
+	c.Do(n.hostTime(now, host), state)
+	if n.flows.command != nil {
+		n.flows.command(now, host, &Command{Kind: CommandCall, Of: feature, Frame: c.Encode(nil)})
+	}
+	n.Engine.Poke(n.engine[n.hostNode[host]])
+	return nil
+}
+
+// carryCall calls a feature as a recorded command did.
+func (n *Network) carryCall(now frame.Time, host int, c *Command) error {
+	i := slices.IndexFunc(hostnic.Features(), func(f *hostnic.Feature) bool { return f.Name == c.Of })
+	if i < 0 || hostnic.Features()[i].Decode == nil {
+		return fmt.Errorf("virtual network %s: a call of %q, which is no feature that is called", n.Topology.Name, c.Of)
+	}
+	call, err := hostnic.Features()[i].Decode(c.Frame)
+	if err != nil {
+		return err
+	}
+	return n.Call(now, host, c.Of, call)
 }
 
 // Carry makes one host carry out a command that was recorded in another network with the
@@ -91,12 +120,15 @@ func (n *Network) TakeReports(now frame.Time, host int, feature string, taken fu
 // command depends on one that is missing, Carry returns an error and does nothing.
 func (n *Network) Carry(now frame.Time, host int, c *Command) error {
 	i := int(c.Ends.Conn) - 1
-	if c.Kind > CommandReports {
+	if c.Kind > CommandCall {
 		return fmt.Errorf("virtual network %s: there is no kind %d of commands", n.Topology.Name, c.Kind)
 	}
 	if c.Kind == CommandReports && host >= 0 && host < len(n.Hosts) {
-		n.TakeReports(now, host, c.From, nil)
+		n.TakeReports(now, host, c.Of, nil)
 		return nil
+	}
+	if c.Kind == CommandCall && host >= 0 && host < len(n.Hosts) {
+		return n.carryCall(now, host, c)
 	}
 	if c.Kind == CommandInject && host >= 0 && host < len(n.Hosts) {
 		if len(c.Frame) > n.Hosts[host].Arena().Room() || c.Class > 7 || !n.Inject(now, host, c.Frame, c.Class) {

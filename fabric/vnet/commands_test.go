@@ -91,7 +91,7 @@ func TestCarry(t *testing.T) {
 		t.Error("a frame is not sent again")
 	}
 	was = len(of[0])
-	if n.TakeReports(0, 0, "meters", nil); len(of[0]) != was+1 || of[0][was].From != "meters" || x.Carry(0, 0, &of[0][was]) != nil {
+	if n.TakeReports(0, 0, "meters", nil); len(of[0]) != was+1 || of[0][was].Of != "meters" || x.Carry(0, 0, &of[0][was]) != nil {
 		t.Error("the taking of reports is no command")
 	}
 	for _, c := range []Command{{Kind: CommandInject, Frame: make([]byte, 1<<16)}, {Kind: CommandInject, Class: 8}} {

@@ -1,0 +1,100 @@
+package clocksync
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"gswitch/command"
+	"gswitch/feature"
+	"gswitch/frame"
+)
+
+// Follow is a call of a clock (feature.Call): it gives the clock other options, as a
+// controller does that works them out for each clock.
+type Follow struct {
+	Options
+	Refused error `json:"-"` // set when it is done
+}
+
+// SendBy is a call of a clock: messages go to these ports, too, or with Only to no others.
+type SendBy struct {
+	Ports Ports
+	Only  bool
+}
+
+// called is the state of a feature that keeps a clock.
+type called interface {
+	Set(now frame.Time, o Options) error
+	Widen(more *Ports)
+	Narrow(to Ports)
+}
+
+// Do implements feature.Call.
+func (c *Follow) Do(now frame.Time, state any) { c.Refused = state.(called).Set(now, c.Options) }
+
+// Do implements feature.Call.
+func (c *SendBy) Do(_ frame.Time, state any) {
+	if k := state.(called); c.Only {
+		k.Narrow(c.Ports)
+	} else {
+		k.Widen(&c.Ports)
+	}
+}
+
+// The first byte of an encoded call. A plan of a controller has 1 (feature.TakePlan).
+const (
+	planKind   = 1
+	followKind = 2
+	sendByKind = 3
+)
+
+// Encode implements feature.Call.
+func (c *Follow) Encode(b []byte) []byte {
+	text, err := json.Marshal(&c.Options)
+	if err != nil {
+		panic(err) // cannot happen: it has only numbers
+	}
+	return append(append(b, followKind), text...)
+}
+
+// Encode implements feature.Call.
+func (c *SendBy) Encode(b []byte) []byte {
+	b = append(b, sendByKind, 0)
+	if c.Only {
+		b[len(b)-1] = 1
+	}
+	for _, w := range c.Ports {
+		b = be.AppendUint64(b, w)
+	}
+	return b
+}
+
+// DecodeCall is the inverse of Encode of the calls of a clock.
+func DecodeCall(b []byte) (feature.Call, error) {
+	if len(b) == 0 {
+		return nil, fmt.Errorf("a call of a clock without a kind")
+	}
+	switch b[0] {
+	case planKind:
+		return feature.DecodePlan(b)
+	case followKind:
+		c := &Follow{}
+		d := json.NewDecoder(bytes.NewReader(b[1:]))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&c.Options); err != nil {
+			return nil, fmt.Errorf("options of a clock: %w", err)
+		}
+		return c, nil
+	case sendByKind:
+		d := command.Decoder{B: b[1:]}
+		c := &SendBy{Only: d.Byte(1) == 1}
+		for i := range c.Ports {
+			for range 8 {
+				c.Ports[i] = c.Ports[i]<<8 | uint64(d.Byte(255))
+			}
+		}
+		return c, d.Err("ports of a clock")
+	}
+	return nil, fmt.Errorf("a call of a clock of the unknown kind %d", b[0])
+}
