@@ -1,12 +1,12 @@
 package clocksync
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"testing"
 
 	"gswitch/clocksync/plan"
 	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // network is a fabric of devices in virtual time: oscillators that drift, stamps
@@ -16,8 +16,7 @@ type network struct {
 	r      *rand.Rand
 	now    frame.Time
 	nodes  []*node
-	events events
-	seq    int
+	events sim.Agenda
 	mutant mutant
 
 	skew  frame.Time // by which each hop's stamps are wrong, all the same way
@@ -65,29 +64,8 @@ func (n *node) truth(l frame.Time) frame.Time {
 	return t
 }
 
-type event struct {
-	at  frame.Time
-	seq int
-	do  func()
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	v := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return v
-}
-
 func (w *network) at(t frame.Time, do func()) {
-	w.seq++
-	heap.Push(&w.events, event{t, w.seq, do})
+	w.events.Put(sim.Entry{At: t, Do: func(frame.Time) { do() }})
 }
 
 // firstID is the identity of node 0; the others follow.
@@ -230,10 +208,10 @@ func (w *network) run(end, step frame.Time) {
 	for t := w.now + step; t <= end; t += step {
 		w.at(t, w.sample)
 	}
-	for len(w.events) > 0 && w.events[0].at <= end {
-		e := heap.Pop(&w.events).(event)
-		w.now = e.at
-		e.do()
+	for w.events.Next() <= end {
+		e := w.events.Take()
+		w.now = e.At
+		e.Do(w.now)
 	}
 	w.now = end
 }

@@ -28,15 +28,3 @@ func eachChunk(a *frame.Arena, r frame.Ref, f func(chunk frame.Ref)) {
 		f(r)
 	}
 }
-
-func (d *delayLine) each(f func(frame.Ref)) {
-	for i := d.head; i != d.tail; i++ {
-		f(d.ref[i&d.mask])
-	}
-}
-
-func (q *lateLine) each(f func(frame.Ref)) {
-	for i := q.head; i != q.tail; i++ {
-		f(q.ref[i&q.mask])
-	}
-}

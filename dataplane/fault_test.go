@@ -339,9 +339,9 @@ func TestFaultsAllocateNothing(t *testing.T) {
 }
 
 // Held frames leave in the order of their instants, whatever they are.
-func TestLateLineSorts(t *testing.T) {
+func TestArrivalsAreInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := newLateLine(64)
+		q := newArrivalQueue(64)
 		var want []frame.Time
 		for range rapid.IntRange(1, 300).Draw(t, "operations") {
 			if q.room() > 0 && rapid.Bool().Draw(t, "push") {

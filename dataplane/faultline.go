@@ -43,53 +43,10 @@ type lineFault struct {
 	active bool // the model may have an effect
 	cut    bool // the link is down
 	free   frame.Time
-	late   lateLine
+	late   arrivalQueue // frames that others overtake
 }
 
-func newLineFault(frames int) *lineFault { return &lineFault{late: newLateLine(frames)} }
-
-// lateLine holds frames that others overtake, sorted by arrival time. They are added
-// nearly in order, so a ring suffices that is searched from its end.
-type lateLine struct {
-	at         []frame.Time
-	ref        []frame.Ref
-	mask       uint32
-	head, tail uint32
-}
-
-func newLateLine(frames int) lateLine {
-	size := 1
-	for size < frames {
-		size <<= 1
-	}
-	return lateLine{at: make([]frame.Time, size), ref: make([]frame.Ref, size), mask: uint32(size - 1)}
-}
-
-func (q *lateLine) len() int  { return int(q.tail - q.head) }
-func (q *lateLine) room() int { return len(q.ref) - q.len() }
-
-func (q *lateLine) push(r frame.Ref, at frame.Time) {
-	k := q.tail
-	q.tail++
-	for ; k != q.head && q.at[(k-1)&q.mask] > at; k-- {
-		q.at[k&q.mask], q.ref[k&q.mask] = q.at[(k-1)&q.mask], q.ref[(k-1)&q.mask]
-	}
-	q.at[k&q.mask], q.ref[k&q.mask] = at, r
-}
-
-// first returns when the first frame arrives, or Never.
-func (q *lateLine) first() frame.Time {
-	if q.head == q.tail {
-		return frame.Never
-	}
-	return q.at[q.head&q.mask]
-}
-
-func (q *lateLine) pop() frame.Ref {
-	r := q.ref[q.head&q.mask]
-	q.head++
-	return r
-}
+func newLineFault(frames int) *lineFault { return &lineFault{late: newArrivalQueue(frames)} }
 
 // draw returns how many frames the node may be asked for: each may become two, and a slow
 // link accepts a frame only when it has sent the previous one.
@@ -152,7 +109,7 @@ func (l *line) enter(r frame.Ref, depart frame.Time, held bool) frame.Time {
 		l.fault.late.push(r, at)
 		return at
 	}
-	return l.delay.push(r, depart)
+	return l.delay.send(r, depart)
 }
 
 // launchAll is the node's side of transmitDelayed on a port with a fault.
@@ -185,18 +142,17 @@ func (w *Worker) launchAll(now frame.Time, l *line) (moved bool) {
 func (l *line) arrived(now frame.Time, out []frame.Ref, late *histogram.Histogram) int {
 	d := l.delay
 	if l.fault == nil {
-		return d.pop(now, out, late)
+		return d.arrived(now, out, late)
 	}
 	q := &l.fault.late
 	if q.first() > now {
-		return d.pop(now, out, late)
+		return d.arrived(now, out, late)
 	}
 	for n := range out {
-		switch a, b := d.wake(), q.first(); {
+		switch a, b := d.first(), q.first(); {
 		case a <= now && a <= b:
 			late.Observe(now - a)
-			out[n] = d.ref[d.head&d.mask]
-			d.head++
+			out[n] = d.pop()
 		case b <= now:
 			late.Observe(now - b)
 			out[n] = q.pop()
@@ -212,7 +168,7 @@ func (l *line) endFault() {
 	if f := l.fault; f.active || f.cut || f.late.len() > 0 {
 		return
 	}
-	if !l.cable && l.delay.head != l.delay.tail {
+	if !l.cable && l.delay.len() > 0 {
 		return
 	}
 	l.fault = nil
@@ -224,16 +180,16 @@ func (l *line) endFault() {
 // arrives returns when the next frame arrives over the emulated link.
 func (l *line) arrives() frame.Time {
 	if l.fault == nil {
-		return l.delay.wake()
+		return l.delay.first()
 	}
-	return min(l.delay.wake(), l.fault.late.first())
+	return min(l.delay.first(), l.fault.late.first())
 }
 
 // waiting returns how many frames are between the node and the device.
 func (l *line) waiting() int {
 	n := l.nheld
 	if l.delay != nil {
-		n += int(l.delay.tail - l.delay.head)
+		n += l.delay.len()
 	}
 	if l.fault != nil {
 		n += l.fault.late.len()
@@ -252,9 +208,7 @@ func (l *line) empty(p *frame.Pool) int {
 		l.delay.release(p)
 	}
 	if l.fault != nil {
-		for q := &l.fault.late; q.len() > 0; {
-			p.Free(q.pop())
-		}
+		l.fault.late.release(p)
 	}
 	return n
 }

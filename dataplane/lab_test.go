@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gswitch/dataplane/xsk"
+	"gswitch/dataplane/xsk/xsktest"
 )
 
 // lab is a switch namespace and a host namespace, joined by veth pairs:
@@ -31,31 +32,12 @@ func newLab(t testing.TB, n, queues int) *lab {
 	}
 	id := fmt.Sprintf("dataplane-%d-%d", os.Getpid(), labs.Add(1))
 	l := &lab{dut: id + "-dut", host: id + "-host"}
-	t.Cleanup(func() {
-		netns.DeleteNamed(l.dut)
-		netns.DeleteNamed(l.host)
-	})
-	makeNetNS(t, l.dut)
-	makeNetNS(t, l.host)
+	xsktest.NetNS(t, l.dut)
+	xsktest.NetNS(t, l.host)
 	for i := range n {
 		l.cable(t, i, queues)
 	}
 	return l
-}
-
-// makeNetNS makes a named namespace without leaving this thread in it.
-func makeNetNS(t testing.TB, name string) {
-	t.Helper()
-	err := xsk.InNetNS("/proc/self/ns/net", func() error {
-		h, err := netns.NewNamed(name)
-		if err != nil {
-			return err
-		}
-		return h.Close()
-	})
-	if err != nil {
-		t.Fatalf("network namespace %s: %v", name, err)
-	}
 }
 
 // cable makes the pair i.

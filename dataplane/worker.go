@@ -344,7 +344,7 @@ func (w *Worker) enterAll(now frame.Time, l *line) (moved bool) {
 		w.sent(now, l, w.vec[:n])
 		for _, r := range w.vec[:n] {
 			m := w.arena.Meta(r)
-			at := l.delay.push(r, departure(m, now))
+			at := l.delay.send(r, departure(m, now))
 			if l.timing {
 				m.Arrival = at
 			}

@@ -200,7 +200,7 @@ func TestDelayLineAnchorsAtDeparture(t *testing.T) {
 	d := newDelayLine(100, 3)
 	for _, c := range []struct{ depart, now, want frame.Time }{{50, 80, 150}, {0, 80, 180}, {90, 80, 190}, {200, 200, 300}} {
 		m := frame.Meta{Depart: c.depart}
-		d.push(1, departure(&m, c.now))
+		d.send(1, departure(&m, c.now))
 		if got := d.at[(d.tail-1)&d.mask]; got != c.want {
 			t.Errorf("departure %d, now %d: arrives at %d, want %d", c.depart, c.now, got, c.want)
 		}
@@ -208,15 +208,15 @@ func TestDelayLineAnchorsAtDeparture(t *testing.T) {
 	if m := (frame.Meta{Depart: 50, Span: 70}); departure(&m, 80) != 120 {
 		t.Error("the last bit leaves a frame's time after the first")
 	}
-	if d.room() != 0 || d.wake() != 150 {
-		t.Errorf("room %d, wake %d", d.room(), d.wake())
+	if d.room() != 0 || d.first() != 150 {
+		t.Errorf("room %d, first at %d", d.room(), d.first())
 	}
 	var out [4]frame.Ref
 	var late histogram.Histogram
-	if n := d.pop(149, out[:], &late); n != 0 || late.Total() != 0 {
+	if n := d.arrived(149, out[:], &late); n != 0 || late.Total() != 0 {
 		t.Errorf("%d frames too early", n)
 	}
-	if n := d.pop(190, out[:], &late); n != 3 {
+	if n := d.arrived(190, out[:], &late); n != 3 {
 		t.Errorf("%d frames, want 3", n)
 	}
 	if late.Total() != 3 || late.Max != 40 || late.Sum != 50 {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gswitch/dataplane/xsk"
+	"gswitch/dataplane/xsk/xsktest"
 	"gswitch/frame"
 )
 
@@ -270,7 +271,7 @@ func TestXDPNetNSDeletedAndReturned(t *testing.T) {
 		}
 		pause()
 	}
-	makeNetNS(t, l.dut)
+	xsktest.NetNS(t, l.dut)
 	l.cable(t, 0, 1)
 	awaitPort(e, 0, true)
 }

@@ -120,40 +120,15 @@ func TestDemoKilled(t *testing.T) {
 // Without root the demo says what it needs and offers what it can show, and
 // that works.
 func TestDemoWithoutRoot(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to become somebody else")
-	}
-	dir, err := os.MkdirTemp("/tmp", "e2e-demo-")
+	scenario, err := os.ReadFile("../scenarios/demo.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	for from, to := range map[string]string{gfabric: "gfabric", "../scenarios/demo.yaml": "scenarios/demo.yaml"} {
-		data, err := os.ReadFile(from)
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, to)), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, to), data, 0o755)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	nobody := func(args ...string) (string, int) {
-		c := exec.Command(filepath.Join(dir, "gfabric"), args...)
-		c.Dir = dir
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-		out, _ := c.CombinedOutput()
-		return string(out), c.ProcessState.ExitCode()
-	}
-	if out, code := nobody("demo"); code != 1 || !strings.Contains(out, "need root") || !strings.Contains(out, "gfabric demo --on sim") {
+	dir, run := withoutRoot(t, map[string][]byte{"scenarios/demo.yaml": scenario})
+	if out, code := run("demo"); code != 1 || !strings.Contains(out, "need root") || !strings.Contains(out, "gfabric demo --on sim") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	out, code := nobody("demo", "--on", "sim", "--short", "--scale", "1", "--out", "out")
+	out, code := run("demo", "--on", "sim", "--short", "--scale", "1", "--out", "out")
 	if code != 0 || !strings.Contains(out, "expectations of scenarios/demo.yaml hold") || !strings.Contains(out, "== HPCC in virtual time") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}

@@ -101,14 +101,7 @@ func TestFilters(t *testing.T) {
 	again := began(t, "open http", exec.Command(gfabric, "replay", recorded(t, wires), "--serve", "127.0.0.1:0"))
 	looked := began(t, "open http", runs(t, "--serve", "127.0.0.1:0"))
 	fabric := fmt.Sprintf("e2e-filters-%d", os.Getpid())
-	if out, err := exec.Command(gfabric, "up", "star:2", "--name", fabric, "--gswitch", gswitch).CombinedOutput(); err != nil {
-		t.Fatalf("gfabric up: %v\n%s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command(gfabric, "down", fabric).CombinedOutput(); err != nil {
-			t.Errorf("gfabric down: %v\n%s", err, out)
-		}
-	})
+	raiseFabric(t, fabric, "star:2")
 	up := began(t, "open http", exec.Command(gfabric, "serve", fabric, "--listen", "127.0.0.1:0"))
 	server := began(t, "ready", exec.Command(gfabric, "load", "serve", "--listen", "127.0.0.1:0"))
 	kept := newCollector(t, "leaf-spine:1,2,1", "--reports", "", "--keep-privileges")

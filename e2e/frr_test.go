@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gswitch/dataplane/xsk/xsktest"
 )
 
 // frr is where Debian and others have the daemons of FRR.
@@ -147,8 +149,8 @@ func TestFRR(t *testing.T) {
 		h.address(t, []string{fmt.Sprintf("10.0.%d.2/24", i), fmt.Sprintf("fd00:%d::2/64", i)}, fmt.Sprintf("10.0.%d.1", i), fmt.Sprintf("fd00:%d::1", i))
 	}
 	b1, b2 := l.sw+"-b1", l.sw+"-b2"
-	makeNetNS(t, b1)
-	makeNetNS(t, b2)
+	xsktest.NetNS(t, b1)
+	xsktest.NetNS(t, b2)
 	d, _ := runConfig(t, fmt.Sprintf(twins, l.sw, b1, b2))
 	a, b := l.hosts[0], l.hosts[1]
 	carries := func(t *testing.T) {

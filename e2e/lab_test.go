@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"gswitch/dataplane/xsk"
+	"gswitch/dataplane/xsk/xsktest"
 	"gswitch/wire"
 )
 
@@ -53,35 +54,14 @@ func newLab(t testing.TB, n int, opts labOptions) *lab {
 	opts.queues, opts.mtu = max(1, opts.queues), max(1500, opts.mtu)
 	id := fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), labs.Add(1))
 	l := &lab{sw: id + "-sw", opts: opts}
-	makeNetNS(t, l.sw)
+	xsktest.NetNS(t, l.sw)
 	for i := range n {
 		h := &host{ns: fmt.Sprintf("%s-h%d", id, i), mac: wire.MAC{2, 0xe2, 0, 0, 0, byte(i + 1)}, lab: l, i: i}
-		makeNetNS(t, h.ns)
+		xsktest.NetNS(t, h.ns)
 		l.hosts = append(l.hosts, h)
 		l.cable(t, h)
 	}
 	return l
-}
-
-// makeNetNS makes a named namespace for the time of the test.
-func makeNetNS(t testing.TB, name string) {
-	t.Helper()
-	// In a thread of its own, which the call leaves in the new namespace.
-	err := xsk.InNetNS("/proc/self/ns/net", func() error {
-		h, err := netns.NewNamed(name)
-		if err != nil {
-			return err
-		}
-		return h.Close()
-	})
-	if err != nil {
-		t.Fatalf("network namespace %s: %v", name, err)
-	}
-	t.Cleanup(func() {
-		if err := netns.DeleteNamed(name); err != nil {
-			t.Errorf("network namespace %s: %v", name, err)
-		}
-	})
 }
 
 // in runs f in a namespace.

@@ -39,17 +39,11 @@ func raiseLossless(t *testing.T, topology string) *losslessFabric {
 	}
 	kind, _, _ := strings.Cut(topology, ":")
 	f := &losslessFabric{t: t, name: fmt.Sprintf("e2e-%s-%d", kind, os.Getpid())}
-	up := exec.Command(gfabric, "up", topology, "--name", f.name, "--mode", "l3", "--rate", "20Mbps", "--lossless", "3", "--processes", "each", "--gswitch", gswitch)
-	if out, err := up.CombinedOutput(); err != nil {
-		t.Fatalf("gfabric up: %v\n%s", err, out)
-	}
+	raiseFabric(t, f.name, topology, "--mode", "l3", "--rate", "20Mbps", "--lossless", "3", "--processes", "each")
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := exec.Command(gfabric, "pfc", "trace", f.name).CombinedOutput()
 			t.Logf("gfabric pfc trace:\n%s", out)
-		}
-		if out, err := exec.Command(gfabric, "down", f.name).CombinedOutput(); err != nil {
-			t.Errorf("gfabric down: %v\n%s", err, out)
 		}
 	})
 	var all []raised.Status

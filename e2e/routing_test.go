@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gswitch/control/api"
+	"gswitch/dataplane/xsk/xsktest"
 	"gswitch/vswitch"
 )
 
@@ -151,8 +152,8 @@ func TestRoutingDaemons(t *testing.T) {
 		h.address(t, []string{fmt.Sprintf("10.0.%d.2/24", i), fmt.Sprintf("fd00:%d::2/64", i)}, fmt.Sprintf("10.0.%d.1", i), fmt.Sprintf("fd00:%d::1", i))
 	}
 	b1, b2 := l.sw+"-b1", l.sw+"-b2"
-	makeNetNS(t, b1)
-	makeNetNS(t, b2)
+	xsktest.NetNS(t, b1)
+	xsktest.NetNS(t, b2)
 	d, _ := runConfig(t, fmt.Sprintf(twins, l.sw, b1, b2))
 	a, b := l.hosts[0], l.hosts[1]
 	for kind, conf := range map[string]string{"BGP": speakBGP, "OSPF": speakOSPF} {
@@ -207,7 +208,7 @@ func TestHundredThousandRoutes(t *testing.T) {
 			Scope: unix.RT_SCOPE_HOST, Table: unix.RT_TABLE_LOCAL}))
 	})
 	ns := l.sw + "-b1"
-	makeNetNS(t, ns)
+	xsktest.NetNS(t, ns)
 	d, _ := runConfig(t, fmt.Sprintf(`version: 1
 switches:
   - name: s1

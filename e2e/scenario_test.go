@@ -352,33 +352,10 @@ func TestScenarioKilled(t *testing.T) {
 
 // Without root it says what it needs.
 func TestScenarioNeedsRoot(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to become somebody else")
-	}
-	dir, err := os.MkdirTemp("/tmp", "e2e-noroot-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	program, err := os.ReadFile(gfabric)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, data := range map[string][]byte{"gfabric": program, "two.yaml": []byte(twoHosts)} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	_, run := withoutRoot(t, map[string][]byte{"two.yaml": []byte(twoHosts)})
 	for _, verb := range [][]string{{"run", "two.yaml", "--on", "netns"}, {"fit", "two.yaml"}} {
-		c := exec.Command(filepath.Join(dir, "gfabric"), verb...)
-		c.Dir = dir
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-		out, err := c.CombinedOutput()
-		if err == nil || c.ProcessState.ExitCode() != 1 || !bytes.Contains(out, []byte("need root")) {
-			t.Errorf("gfabric %s as nobody: %v\n%s", strings.Join(verb, " "), err, out)
+		if out, code := run(verb...); code != 1 || !strings.Contains(out, "need root") {
+			t.Errorf("gfabric %s without root: exit code %d\n%s", strings.Join(verb, " "), code, out)
 		}
 	}
 }

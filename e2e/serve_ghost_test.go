@@ -25,15 +25,7 @@ func TestWatchGhosts(t *testing.T) {
 		t.Skip("needs root, for network namespaces and AF_XDP sockets")
 	}
 	name := fmt.Sprintf("e2e-ghosts-%d", os.Getpid())
-	up := exec.Command(gfabric, "up", "star:5", "--name", name, "--rate", "50Mbps", "--gswitch", gswitch)
-	if out, err := up.CombinedOutput(); err != nil {
-		t.Fatalf("gfabric up: %v\n%s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command(gfabric, "down", name).CombinedOutput(); err != nil {
-			t.Errorf("gfabric down: %v\n%s", err, out)
-		}
-	})
+	raiseFabric(t, name, "star:5", "--rate", "50Mbps")
 	ns := func(host int) string { return fmt.Sprintf("gf.%s.h%d", name, host) }
 	// Beside those of the fabric the view looks for ghosts, and down removes them.
 	sockets := filepath.Join("/run/gfabric", name)

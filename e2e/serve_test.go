@@ -22,15 +22,7 @@ func TestServeLab(t *testing.T) {
 	}
 	b := webtest.Start(t)
 	name := fmt.Sprintf("e2e-serve-%d", os.Getpid())
-	up := exec.Command(gfabric, "up", "star:3", "--name", name, "--rate", "20Mbps", "--gswitch", gswitch)
-	if out, err := up.CombinedOutput(); err != nil {
-		t.Fatalf("gfabric up: %v\n%s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command(gfabric, "down", name).CombinedOutput(); err != nil {
-			t.Errorf("gfabric down: %v\n%s", err, out)
-		}
-	})
+	raiseFabric(t, name, "star:3", "--rate", "20Mbps")
 	background(t, "exec", "--name", name, "h3", "--", gfabric, "load", "serve")
 	for _, h := range []string{"h1", "h2"} {
 		eventually(t, h+" reaches h3", func() error {

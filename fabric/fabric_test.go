@@ -2,11 +2,9 @@ package fabric
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
+	"gswitch/fabric/goldentest"
 	"gswitch/units"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func build(t testing.TB, expr string, s Spec) *Topology {
 	t.Helper()
@@ -238,24 +235,6 @@ func TestLoopIsNamed(t *testing.T) {
 	}
 }
 
-// golden compares got with testdata/name.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), string(got)); d != "" {
-		t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, d)
-	}
-}
-
 // Tables of every generator fit a terminal of 80 columns.
 func TestWidth(t *testing.T) {
 	for _, expr := range []string{"star(4)", "dumbbell(2, 2)", "leaf-spine(12, 11, 2)", "fat-tree(4)", "ring(4)", "line(3)"} {
@@ -292,7 +271,7 @@ func TestGolden(t *testing.T) {
 		}
 		var b bytes.Buffer
 		plan.WriteTable(&b)
-		golden(t, file+".plan", b.Bytes())
+		goldentest.Compare(t, file+".plan", b.String())
 		for ext, draw := range map[string]func(*bytes.Buffer) error{
 			"dot": func(b *bytes.Buffer) error { return DOT(b, topo) },
 			"mmd": func(b *bytes.Buffer) error { return Mermaid(b, topo) },
@@ -302,7 +281,7 @@ func TestGolden(t *testing.T) {
 			if err := draw(&b); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, file+"."+ext, b.Bytes())
+			goldentest.Compare(t, file+"."+ext, b.String())
 		}
 	}
 }

@@ -1,13 +1,13 @@
 package pfc_test
 
 import (
-	"container/heap"
 	"testing"
 
 	"gswitch/buffer"
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/scheduler"
+	"gswitch/sim"
 	"gswitch/wire"
 )
 
@@ -21,27 +21,6 @@ const (
 	mtu      = 1514
 	overhead = scheduler.EthernetOverhead
 )
-
-type event struct {
-	at   frame.Time
-	seq  int
-	what func()
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	old := *e
-	x := old[len(old)-1]
-	*e = old[:len(old)-1]
-	return x
-}
 
 // link is one ingress port of the switch and the sender behind it.
 type link struct {
@@ -61,8 +40,7 @@ type model struct {
 	rng       frame.Rand
 	pool      *frame.Pool
 	now       frame.Time
-	queue     events
-	seq       int
+	queue     sim.Agenda
 	links     []*link
 	outs      []*scheduler.Port
 	outWake   []frame.Time
@@ -77,8 +55,7 @@ type model struct {
 }
 
 func (m *model) after(d frame.Time, f func()) {
-	m.seq++
-	heap.Push(&m.queue, event{m.now + d, m.seq, f})
+	m.queue.Put(sim.Entry{At: m.now + d, Do: func(frame.Time) { f() }})
 }
 
 func (m *model) rand(n frame.Time) frame.Time { return frame.Time(m.rng.Uint32n(uint32(n) + 1)) }
@@ -350,10 +327,10 @@ func (m *model) disturb() {
 }
 
 func (m *model) run(end frame.Time) {
-	for len(m.queue) > 0 && m.queue[0].at <= end {
-		e := heap.Pop(&m.queue).(event)
-		m.now = e.at
-		e.what()
+	for m.queue.Next() <= end {
+		e := m.queue.Take()
+		m.now = e.At
+		e.Do(m.now)
 	}
 }
 

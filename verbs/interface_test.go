@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"gswitch/dataplane/xsk"
+	"gswitch/dataplane/xsk/xsktest"
 	"gswitch/verbs"
 )
 
@@ -27,11 +28,9 @@ func link(t testing.TB) (names [2]string) {
 	var handles [2]netns.NsHandle
 	for i := range names {
 		names[i] = fmt.Sprintf("verbs-%d-%s-%d", os.Getpid(), test, i)
-		t.Cleanup(func() { netns.DeleteNamed(names[i]) })
-		if err := xsk.InNetNS("/proc/self/ns/net", func() (err error) {
-			handles[i], err = netns.NewNamed(names[i])
-			return err
-		}); err != nil {
+		xsktest.NetNS(t, names[i])
+		var err error
+		if handles[i], err = netns.GetFromName(names[i]); err != nil {
 			t.Fatal(err)
 		}
 		defer handles[i].Close()

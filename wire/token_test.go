@@ -10,46 +10,46 @@ import (
 	"gswitch/wire"
 )
 
-func TestTokenBytes(t *testing.T) {
-	want := append(unhex(t, `0180c2000001 020000000001 8808 0102 0a000001 0a000203 c000 12b7 11 0002`), make([]byte, 60-31)...)
-	f := wire.TokenFields{Src: macAddr1, Flow: wire.FlowID{Addrs: 0x0a0000010a000203, Ports: 0xc00012b7, Proto: 17}, Hops: 2}
+// controlFrame is what a MAC control frame is made of.
+type controlFrame[T any] interface {
+	*T
+	Encode(b []byte) int
+	Decode(b []byte) (int, frame.Reason)
+}
+
+// testControlBytes tests that f is encoded as a frame of 60 bytes that begins with want, the last of which is needed,
+// and read from it again.
+func testControlBytes[T comparable, P controlFrame[T]](t *testing.T, f T, want []byte) {
+	t.Helper()
+	whole := append(bytes.Clone(want), make([]byte, 60-len(want))...)
 	b := bytes.Repeat([]byte{0xaa}, 64)
-	if n := f.Encode(b); n != 60 || !bytes.Equal(b[:60], want) {
+	if n := P(&f).Encode(b); n != 60 || !bytes.Equal(b[:60], whole) {
 		t.Errorf("%d: % x", n, b[:60])
 	}
-	var g wire.TokenFields
-	if n, why := g.Decode(want); n != 31 || why != frame.Keep || g != f {
+	var g T
+	if n, why := P(&g).Decode(whole); n != len(want) || why != frame.Keep || g != f {
 		t.Errorf("%d %v %+v", n, why, g)
 	}
-	if n := f.Encode(b[:59]); n != 0 {
+	if n := P(&f).Encode(b[:59]); n != 0 {
 		t.Errorf("%d bytes written to 59", n)
 	}
-	if _, why := g.Decode(want[:30]); why != frame.ParseShortMACControl {
-		t.Errorf("a token without its hops: %v", why)
+	if _, why := P(&g).Decode(want[:len(want)-1]); why != frame.ParseShortMACControl {
+		t.Errorf("without the last byte: %v", why)
 	}
-	if _, why := new(wire.PFCFields).Decode(want); why != frame.ParseMACControlOp {
+}
+
+func TestTokenBytes(t *testing.T) {
+	want := unhex(t, `0180c2000001 020000000001 8808 0102 0a000001 0a000203 c000 12b7 11 0002`)
+	testControlBytes(t, wire.TokenFields{Src: macAddr1, Flow: wire.FlowID{Addrs: 0x0a0000010a000203, Ports: 0xc00012b7, Proto: 17}, Hops: 2}, want)
+	if _, why := new(wire.PFCFields).Decode(append(want, make([]byte, 29)...)); why != frame.ParseMACControlOp {
 		t.Errorf("a token taken for PFC: %v", why)
 	}
 }
 
 func TestRequestBytes(t *testing.T) {
-	want := append(unhex(t, `0180c2000001 020000000001 8808 0103 0a000001 0a000203 c000 12b7 11 0102 03`), make([]byte, 60-32)...)
-	f := wire.RequestFields{Src: macAddr1, Flow: wire.FlowID{Addrs: 0x0a0000010a000203, Ports: 0xc00012b7, Proto: 17}, Hops: 0x102, Class: 3}
-	b := bytes.Repeat([]byte{0xaa}, 64)
-	if n := f.Encode(b); n != 60 || !bytes.Equal(b[:60], want) {
-		t.Errorf("%d: % x", n, b[:60])
-	}
-	var g wire.RequestFields
-	if n, why := g.Decode(want); n != 32 || why != frame.Keep || g != f {
-		t.Errorf("%d %v %+v", n, why, g)
-	}
-	if n := f.Encode(b[:59]); n != 0 {
-		t.Errorf("%d bytes written to 59", n)
-	}
-	if _, why := g.Decode(want[:31]); why != frame.ParseShortMACControl {
-		t.Errorf("a request without its class: %v", why)
-	}
-	if _, why := new(wire.TokenFields).Decode(want); why != frame.ParseMACControlOp {
+	want := unhex(t, `0180c2000001 020000000001 8808 0103 0a000001 0a000203 c000 12b7 11 0102 03`)
+	testControlBytes(t, wire.RequestFields{Src: macAddr1, Flow: wire.FlowID{Addrs: 0x0a0000010a000203, Ports: 0xc00012b7, Proto: 17}, Hops: 0x102, Class: 3}, want)
+	if _, why := new(wire.TokenFields).Decode(append(want, make([]byte, 28)...)); why != frame.ParseMACControlOp {
 		t.Errorf("a request taken for a token: %v", why)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/dataplane/xsk"
+	"gswitch/dataplane/xsk/xsktest"
 )
 
 // lab is a namespace for a switch with two ports, and one for each host.
@@ -44,7 +45,7 @@ func newLab(t *testing.T) *lab {
 	l := &lab{}
 	for i, part := range []string{"sw", "h1", "h2"} {
 		l.ns[i] = fmt.Sprintf("control-%d-%s", os.Getpid(), part)
-		makeNetNS(t, l.ns[i])
+		xsktest.NetNS(t, l.ns[i])
 	}
 	for i := range l.hosts {
 		far := fmt.Sprintf("eth%d", i+1)
@@ -77,28 +78,6 @@ func newLab(t *testing.T) *lab {
 		t.Cleanup(func() { unix.Close(l.hosts[i]) })
 	}
 	return l
-}
-
-func makeNetNS(t *testing.T, name string) {
-	t.Helper()
-	made := make(chan error)
-	go func() {
-		// The thread ends in the new namespace and is thrown away with it.
-		runtime.LockOSThread()
-		h, err := netns.NewNamed(name)
-		if err == nil {
-			err = h.Close()
-		}
-		made <- err
-	}()
-	if err := <-made; err != nil {
-		t.Fatalf("network namespace %s: %v", name, err)
-	}
-	t.Cleanup(func() {
-		if err := netns.DeleteNamed(name); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // testType is an EtherType for experiments (IEEE 802, local experimental 1).

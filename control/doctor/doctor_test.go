@@ -17,6 +17,7 @@ import (
 
 	"gswitch/control/privilege"
 	"gswitch/dataplane/xsk"
+	"gswitch/dataplane/xsk/xsktest"
 )
 
 // sound is a machine on which nothing is to be fixed.
@@ -194,18 +195,7 @@ func TestRealVeth(t *testing.T) {
 		t.Skip("needs root: a veth pair and a network namespace")
 	}
 	ns, iface := fmt.Sprintf("fdoctor-%d", os.Getpid()), fmt.Sprintf("fd%d", os.Getpid()%100000)
-	// In a thread of its own, which the call leaves in the new namespace.
-	err := xsk.InNetNS("/proc/self/ns/net", func() error {
-		h, err := netns.NewNamed(ns)
-		if err != nil {
-			return err
-		}
-		return h.Close()
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { netns.DeleteNamed(ns) })
+	xsktest.NetNS(t, ns)
 	far, err := netns.GetFromName(ns)
 	if err != nil {
 		t.Fatal(err)

@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 
 	"gswitch/config"
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/dataplane/xsk"
+	"gswitch/dataplane/xsk/xsktest"
 )
 
 // cable is a namespace with the two ends of a veth, v0 and v1.
@@ -30,20 +30,8 @@ func cable(t *testing.T) (ns string) {
 		t.Skip("needs root for network namespaces and AF_XDP")
 	}
 	ns = fmt.Sprintf("ghosttest-%d", os.Getpid())
-	// In threads of their own, which the calls leave in other namespaces.
-	err := xsk.InNetNS("/proc/self/ns/net", func() error {
-		h, err := netns.NewNamed(ns)
-		return errors.Join(err, h.Close())
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := netns.DeleteNamed(ns); err != nil {
-			t.Error(err)
-		}
-	})
-	err = xsk.InNetNS(ns, func() error {
+	xsktest.NetNS(t, ns)
+	err := xsk.InNetNS(ns, func() error {
 		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v0"}, PeerName: "v1"}); err != nil {
 			return err
 		}

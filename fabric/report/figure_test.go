@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"gswitch/fabric/goldentest"
 	"gswitch/fabric/results"
 )
 
@@ -158,7 +159,7 @@ func TestPictures(t *testing.T) {
 		if err := figures[i].SVG(&w); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "figures/"+name+".svg", w.String())
+		goldentest.Compare(t, "figures/"+name+".svg", w.String())
 		// However wide the letters of a viewer are, none runs into what stands beside it.
 		if texts, wide := strings.Count(w.String(), "<text "), strings.Count(w.String(), " textLength="); texts == 0 || texts != wide {
 			t.Errorf("%s: of %d texts %d say how wide they are", name, texts, wide)

@@ -3,45 +3,20 @@ package report
 import (
 	"bytes"
 	"encoding/xml"
-	"flag"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"gswitch/fabric/goldentest"
 	"gswitch/fabric/results"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s (go test -update rewrites it):\n%s", path, d)
-	}
-}
 
 // small is synthetic, and small enough to read its page.
 func small() *results.File {
@@ -63,7 +38,7 @@ func TestTextGolden(t *testing.T) {
 	if err := Text(&w, small(), TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "small.txt", w.String())
+	goldentest.Compare(t, "small.txt", w.String())
 }
 
 func TestHTMLGolden(t *testing.T) {
@@ -71,7 +46,7 @@ func TestHTMLGolden(t *testing.T) {
 	if err := HTML(&w, small()); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "small.html", w.String())
+	goldentest.Compare(t, "small.html", w.String())
 }
 
 func TestTextFits(t *testing.T) {
@@ -291,5 +266,5 @@ func TestCompare(t *testing.T) {
 	if err := c.Text(&w, TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "compare.txt", w.String())
+	goldentest.Compare(t, "compare.txt", w.String())
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gswitch/fabric/goldentest"
 	"gswitch/fabric/results"
 )
 
@@ -30,12 +31,12 @@ func TestTimingGolden(t *testing.T) {
 	if err := Text(&w, live(), TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "live.txt", w.String())
+	goldentest.Compare(t, "live.txt", w.String())
 	w.Reset()
 	if err := HTML(&w, live()); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "live.html", w.String())
+	goldentest.Compare(t, "live.html", w.String())
 }
 
 // A run that did not keep time is marked before its numbers, and one in

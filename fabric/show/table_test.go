@@ -2,36 +2,16 @@ package show
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gswitch/fabric/goldentest"
 	"gswitch/fabric/results"
 	"gswitch/fabric/run"
 	"gswitch/fabric/scenario"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares a text with a file of testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; go test ./fabric/show -update writes it", err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
-	}
-}
 
 // load reads the scenario of the demo under a name that does not depend on
 // where the test runs.
@@ -86,7 +66,7 @@ func TestTable(t *testing.T) {
 	s := load(t)
 	sim := file("sim", [2]*results.Timing{}, 1)
 	good := newTable(s, sim, file("netns", [2]*results.Timing{timing(true), timing(true)}, 1.01))
-	golden(t, "both.txt", text(t, good))
+	goldentest.Compare(t, "both.txt", text(t, good))
 	if err := good.Err(); err != nil || good.Held != 6 || len(good.Runs) != 2 {
 		t.Errorf("%d expectations held, %v", good.Held, err)
 	}
@@ -94,14 +74,14 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "both.json", string(data)+"\n")
-	golden(t, "sim.txt", text(t, newTable(s, sim, nil)))
+	goldentest.Compare(t, "both.json", string(data)+"\n")
+	goldentest.Compare(t, "sim.txt", text(t, newTable(s, sim, nil)))
 
 	// Nothing is expected of a run that did not keep time.
 	live := file("netns", [2]*results.Timing{timing(false), timing(true)}, 1.01)
 	live.Runs[0].Checks[0].OK, live.Checks[0].OK = false, false
 	bad := newTable(s, sim, live)
-	golden(t, "invalid.txt", text(t, bad))
+	goldentest.Compare(t, "invalid.txt", text(t, bad))
 	if err := bad.Err(); err == nil || !strings.Contains(err.Error(), "INVALID") || !strings.Contains(err.Error(), "DCQCN") || len(bad.Failed) != 0 || bad.Held != 4 {
 		t.Errorf("%v, %d held, failed %q", err, bad.Held, bad.Failed)
 	}
@@ -109,7 +89,7 @@ func TestTable(t *testing.T) {
 	live = file("netns", [2]*results.Timing{timing(true), timing(true)}, 2)
 	live.Runs[1].Checks[0] = results.Check{Text: "drops_total == 0", Got: 7}
 	broken := newTable(s, sim, live)
-	golden(t, "failed.txt", text(t, broken))
+	goldentest.Compare(t, "failed.txt", text(t, broken))
 	if err := broken.Err(); err == nil || err.Error() != "1 of 6 expectations do not hold" {
 		t.Errorf("%v", err)
 	}

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the golden files anew")
+	"gswitch/fabric/goldentest"
+)
 
 func encode(t testing.TB, v any) string {
 	t.Helper()
@@ -20,24 +17,6 @@ func encode(t testing.TB, v any) string {
 		t.Fatal(err)
 	}
 	return string(b) + "\n"
-}
-
-// golden compares a text with a file of testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; go test ./fabric/view -update writes it", err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
-	}
 }
 
 // seen returns a layout and a sample of an incast that is under way.
@@ -51,8 +30,8 @@ func seen(t *testing.T) (*Layout, *Sample) {
 // The names and the shape of what viewers get: fields may be added.
 func TestJSON(t *testing.T) {
 	l, s := seen(t)
-	golden(t, "layout.json", encode(t, l))
-	golden(t, "sample.json", encode(t, s))
+	goldentest.Compare(t, "layout.json", encode(t, l))
+	goldentest.Compare(t, "sample.json", encode(t, s))
 }
 
 func TestScreens(t *testing.T) {
@@ -84,9 +63,9 @@ func TestScreens(t *testing.T) {
 				t.Errorf("%s: %d characters: %q", c.name, width(x), x)
 			}
 		}
-		golden(t, c.name, strings.Join(lines, "\n")+"\n")
+		goldentest.Compare(t, c.name, strings.Join(lines, "\n")+"\n")
 	}
-	golden(t, "line.txt", Line(l, s)+"\n"+Line(&real, &late)+"\n")
+	goldentest.Compare(t, "line.txt", Line(l, s)+"\n"+Line(&real, &late)+"\n")
 }
 
 // What is no terminal gets lines, the last sample among them.
