@@ -289,7 +289,7 @@ func TestCoreNamesNoSystem(t *testing.T) {
 // What the core does for a system, it names after what it does: names that are no folder's
 // stand in comments at most, which say where something is described.
 func TestCoreNamesNoPaper(t *testing.T) {
-	paper := regexp.MustCompile(`DeTail|(?i:open_?queue|gentle.?flow)`)
+	paper := regexp.MustCompile(`DeTail|(?i:open_?queue|gentle.?flow|sundial)`)
 	for _, p := range list(t, "./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./scheduler/orders", "./pipeline", "./vswitch", "./hostnic", "./notice", "./feature", "./command", "./control", "./metrics", "./fabric/run") {
 		eachFile(t, p, func(_ string, fset *token.FileSet, f *ast.File) {
 			ast.Inspect(f, func(n ast.Node) bool {
