@@ -184,15 +184,21 @@ type Queue struct {
 	MaxRate units.Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
 	Burst   units.Size `yaml:"burst" range:"0,4294967295" doc:"Bytes that it may send ahead of max_rate after an idle time. None if left out."`
 
-	Order      *Order     `yaml:"order" doc:"How its frames leave. First in, first out if left out. The port needs a rate."`
-	Rank       string     `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack,priority" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf). priority: the least that lstf wrote, whatever the wait (lstf.fixed)."`
-	Inversions bool       `yaml:"inversions" doc:"true: frames are counted that leave while one of smaller rank waits (gswitch show queues --order)."`
-	Admission  *Admission `yaml:"admission" doc:"What it drops of itself before it is full. Nothing if left out. The port needs a rate."`
-	Policy     *Policy    `yaml:"policy" doc:"How it is buffered and served, in OpenQueue (docs/POLICIES.md), in place of order. The port needs a rate."`
-	Shadow     *Policy    `yaml:"shadow" doc:"A policy that is run on records of what comes, and touches no frame: what it would have sent and dropped (gswitch policy show)."`
+	Order *Order `yaml:"order" doc:"How its frames leave. First in, first out if left out. The port needs a rate."`
+	Ranking
+	Admission *Admission `yaml:"admission" doc:"What it drops of itself before it is full. Nothing if left out. The port needs a rate."`
+	Policy    *Policy    `yaml:"policy" doc:"How it is buffered and served, in OpenQueue (docs/POLICIES.md), in place of order. The port needs a rate."`
+	Shadow    *Policy    `yaml:"shadow" doc:"A policy that is run on records of what comes, and touches no frame: what it would have sent and dropped (gswitch policy show)."`
 
 	ECN *ECN `yaml:"ecn" doc:"ECN marking at dequeue."`
 	PI  *PI  `yaml:"pi" doc:"ECN marking by a controller of the depth, in place of ecn."`
+}
+
+// Ranking is how frames of a queue compare: what documents of switches and scenarios have
+// in common.
+type Ranking struct {
+	Rank       string `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack,priority" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf). priority: the least that lstf wrote, whatever the wait (lstf.fixed)."`
+	Inversions bool   `yaml:"inversions" doc:"true: frames are counted that leave an egress queue while one of smaller rank waits there (gswitch show queues --order; inversions_total of runs)."`
 }
 
 // PI marks with a probability that a proportional-integral controller moves.

@@ -51,7 +51,7 @@ func build(r *scenario.Run, e vnet.EngineMaker, x extras) (*vnet.Network, error)
 // served merges what a document says about egress queues.
 func served(d *scenario.Document) config.Queue {
 	s := &d.Switch
-	q := config.Queue{Rank: s.Rank, Inversions: s.Inversions}
+	q := config.Queue{Ranking: s.Ranking}
 	if s.Order.Kind != "" {
 		q.Order = &s.Order
 	}

@@ -84,13 +84,12 @@ type Switch struct {
 	Features section.Extra[queueFeatures] // of switches, as registered
 
 	Order     config.Order     `yaml:"order" doc:"How the frames of every egress queue leave. First in, first out if left out."`
-	Rank      string           `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack,priority" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf). priority: the least that lstf wrote, whatever the wait (lstf.fixed)."`
 	Admission config.Admission `yaml:"admission" doc:"What every egress queue drops of itself before it is full, those of lossless classes excepted. Nothing if left out."`
 
 	Policy config.Policy `yaml:"policy" doc:"How every egress queue is buffered and served, in OpenQueue (docs/POLICIES.md), in place of order. All classes wait in one egress queue then, but those under PFC."`
 	Shadow config.Policy `yaml:"shadow" doc:"A policy that every egress queue runs on records of what comes, queues of lossless classes excepted, and that touches no frame (shadow_sent_total, ...)."`
 
-	Inversions bool `yaml:"inversions" doc:"true: frames are counted that leave an egress queue while one of smaller rank waits there (inversions_total)."`
+	config.Ranking
 
 	PushOut config.PushOut `yaml:"push_out" doc:"Limits of every port at which the least valuable frame that waits is dropped, in place of the one that comes. Queues of lossless classes neither count nor lose anything."`
 

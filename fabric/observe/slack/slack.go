@@ -52,7 +52,7 @@ func replay(c *vnet.Config, waits *lstf.Schedule, priority bool) {
 	if priority {
 		by, kind = "priority", lstf.Exit
 	}
-	c.Queue = config.Queue{Order: &config.Order{Kind: "ranked"}, Rank: by, Inversions: c.Queue.Inversions}
+	c.Queue = config.Queue{Order: &config.Order{Kind: "ranked"}, Ranking: config.Ranking{Rank: by, Inversions: c.Queue.Inversions}}
 	onPorts(c, func(o *slack.Config) {
 		o.Policy, o.Fixed = lstf.Policy{Kind: kind, Of: unscheduled, Schedule: waits}, priority
 	})
