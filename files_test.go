@@ -13,7 +13,7 @@ import (
 // Files that are not written by package wholefile, which has them appear whole or not at
 // all, and why a full disk leaves nothing half written there that is read later.
 var writers = map[string]string{
-	"capture/capturetest/file.go": "for tests",
+	"capture/capturetest/file.go":   "for tests",
 	"clocktime/page.go":             "is mapped, beside its name, and renamed",
 	"control/cli/capture.go":        "a capture as it comes: whole blocks, and an error where the disk ends",
 	"control/listen.go":             "a lock, of no content",
