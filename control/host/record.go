@@ -162,7 +162,7 @@ func (r *Replayed) Do(now frame.Time, command []byte) error {
 			}
 		}()
 	}
-	if err := agent.Prepare(c); err != nil {
+	if err := agent.Allocate(c); err != nil {
 		return err
 	}
 	r.Command(c).Do(now)
