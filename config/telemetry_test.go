@@ -1,11 +1,11 @@
 package config
 
 import (
-	intpoint "gswitch/int/point"
 	"slices"
 	"testing"
 
 	inband "gswitch/int"
+	intpoint "gswitch/int/point"
 )
 
 func TestTelemetryIsTranslated(t *testing.T) {

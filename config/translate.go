@@ -1,8 +1,6 @@
 package config
 
 import (
-	intpoint "gswitch/int/point"
-	"gswitch/policy"
 	"net"
 	"slices"
 
@@ -10,8 +8,10 @@ import (
 	"gswitch/dataplane"
 	"gswitch/dataplane/xsk"
 	"gswitch/frame"
+	intpoint "gswitch/int/point"
 	"gswitch/pfc"
 	"gswitch/pipeline"
+	"gswitch/policy"
 	"gswitch/scheduler"
 	"gswitch/section"
 	_ "gswitch/systems" // what configurations can have
@@ -126,6 +126,8 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 	if out.FDB.Ageing == 0 {
 		out.FDB.Ageing = frame.Never
 	}
+	// Telemetry is not among the sections of features (switchFeatures): its key is not the
+	// feature's name, and it has sections in ports as well, where features have none.
 	if s.Telemetry.INT {
 		out.Options = out.Options.With(intpoint.Name, s.Telemetry.Config())
 	}

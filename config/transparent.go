@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"fmt"
-	intpoint "gswitch/int/point"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic"
 	"gswitch/hostnic/bump"
+	intpoint "gswitch/int/point"
 	"gswitch/scheduler"
 	"gswitch/section"
 	"gswitch/transport"

@@ -24,10 +24,10 @@ type Options struct {
 	Source  string        // where the configuration came from: a file, or "flags"
 	Wait    time.Duration // how long to wait for interfaces at the start
 	Record  string        // directory in which every switch is recorded from its start
-	// Recorder configures recordings. Without a Limit, a record in Record may take as
+	// RecordOptions configure recordings. Without a Limit, a record in Record may take as
 	// many bytes as the disk has, and one that the API starts without Record 1 GiB.
-	Recorder RecordOptions
-	Logger   *slog.Logger // nil is slog.Default()
+	RecordOptions RecordOptions
+	Logger        *slog.Logger // nil is slog.Default()
 
 	// Control overrides the control section of every document: settings of the command
 	// line stay in force as long as the daemon runs.
@@ -63,7 +63,7 @@ type Daemon struct {
 	units             []*unit
 	state             metrics.ConfigState
 	baseline          *metrics.Snapshot // what ClearCounters stored
-	records           []*Record         // that have ended
+	records           []*Recording      // that have ended
 	recordsIn         string            // directory
 	exporting         *Reporting        // nil: reports are not exported
 	taking            sync.Mutex        // reports: an exporter that ends takes the last while the next one starts

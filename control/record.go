@@ -89,7 +89,7 @@ func (d *Daemon) record(u *unit, s *config.Switch, o RecordOptions, running bool
 		return err
 	}
 	n, first := u.sw.Nodes[0], s
-	r, err := StartRecord(Subject{
+	r, err := StartRecording(Subject{
 		Name: u.name, Dir: d.recordsIn, Engine: d.engine, Worker: u.workers[0], Node: n, Build: Rebuild, Log: d.log.With("switch", u.name), Watch: o.On.watch(n),
 		Header: func() replay.Header {
 			is := first
@@ -163,8 +163,8 @@ func (d *Daemon) endRecording(u *unit) error {
 // keptRecords is how many ended records are listed.
 const keptRecords = 16
 
-// Recording reports a record.
-type Recording struct {
+// RecordStatus reports how far a record is.
+type RecordStatus struct {
 	Switch, File string
 	On           bool
 	Start        time.Time
@@ -173,13 +173,13 @@ type Recording struct {
 }
 
 // Recordings lists the records of this daemon.
-func (d *Daemon) Recordings() []Recording {
+func (d *Daemon) Recordings() []RecordStatus {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.recordings()
 }
 
-func (d *Daemon) recordings() (list []Recording) {
+func (d *Daemon) recordings() (list []RecordStatus) {
 	for _, r := range d.records {
 		list = append(list, r.Status()...)
 	}
@@ -193,7 +193,7 @@ func (d *Daemon) recordings() (list []Recording) {
 
 // StartRecording starts recording the switch with a name, or all. The record of a running
 // switch starts with an image of it.
-func (d *Daemon) StartRecording(name string, o RecordOptions) ([]Recording, error) {
+func (d *Daemon) StartRecording(name string, o RecordOptions) ([]RecordStatus, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for u := range d.chosen(name) {
@@ -204,7 +204,7 @@ func (d *Daemon) StartRecording(name string, o RecordOptions) ([]Recording, erro
 			return nil, err
 		}
 	}
-	if o.Limit = d.opts.Recorder.Limit; o.Limit == 0 && d.opts.Record == "" {
+	if o.Limit = d.opts.RecordOptions.Limit; o.Limit == 0 && d.opts.Record == "" {
 		o.Limit = startedLimit
 	}
 	for u := range d.chosen(name) {
@@ -216,7 +216,7 @@ func (d *Daemon) StartRecording(name string, o RecordOptions) ([]Recording, erro
 }
 
 // StopRecording ends the records of the switch with a name, or of all.
-func (d *Daemon) StopRecording(name string) ([]Recording, error) {
+func (d *Daemon) StopRecording(name string) ([]RecordStatus, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error
@@ -233,9 +233,9 @@ func (d *Daemon) StopRecording(name string) ([]Recording, error) {
 
 // SaveRecording writes out what has been recorded so far: to the file of the record or,
 // for a recording kept in memory, to a new file. Recording continues.
-func (d *Daemon) SaveRecording(name, why string) ([]Recording, error) {
+func (d *Daemon) SaveRecording(name, why string) ([]RecordStatus, error) {
 	d.mu.RLock()
-	var chosen []*Record
+	var chosen []*Recording
 	for u := range d.chosen(name) {
 		if u.recording != nil {
 			chosen = append(chosen, u.recording)
@@ -269,7 +269,7 @@ func (s *server) Record(_ context.Context, r *api.RecordRequest) (*api.Recording
 	if err := s.d.known(r.Switch, ""); err != nil {
 		return nil, err
 	}
-	var list []Recording
+	var list []RecordStatus
 	var err error
 	switch r.Action {
 	case api.RecordRequest_STATUS:

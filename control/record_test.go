@@ -87,7 +87,7 @@ switches:
     buffer: {size: 4MB, limit: 100KB}
     fdb: {static: [{mac: "02:00:00:00:00:02", port: a}, {mac: "02:00:00:00:00:03", port: b}]}
 `, source(t, frames), filepath.Join(t.TempDir(), "a.pcapng"), filepath.Join(t.TempDir(), "b.pcapng"))
-	d, err := New(t.Context(), parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, Recorder: o, Logger: slog.New(slog.DiscardHandler)})
+	d, err := New(t.Context(), parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, RecordOptions: o, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestRecordKeepsTheLast(t *testing.T) {
 	}
 	dir := t.TempDir()
 	d := recorded(t, dir, RecordOptions{Last: leastKept, On: on}, 20_000) // from the beginning: the drops do not wait
-	find := func(why string) Recording {
+	find := func(why string) RecordStatus {
 		for {
 			for _, r := range d.Recordings() {
 				if r.Ended == why {

@@ -52,8 +52,8 @@ type Subject struct {
 	Watch func() string
 }
 
-// Record is an active recording.
-type Record struct {
+// Recording records a node.
+type Recording struct {
 	of    Subject
 	o     RecordOptions
 	start time.Time
@@ -70,8 +70,8 @@ type Record struct {
 	savedUntil time.Time // triggers are ignored until then, since a file was saved
 
 	stats atomic.Pointer[replay.WriterStats]
-	saved atomic.Pointer[[]Recording] // saved files
-	ended atomic.Pointer[string]      // why recording has ended
+	saved atomic.Pointer[[]RecordStatus] // saved files
+	ended atomic.Pointer[string]         // why recording has ended
 	save  chan saving
 	stop  chan struct{}
 	done  chan struct{}
@@ -84,13 +84,13 @@ type saving struct {
 }
 
 // fileName returns the file name of a record that is written at an instant.
-func (r *Record) fileName(at time.Time) string {
+func (r *Recording) fileName(at time.Time) string {
 	return filepath.Join(r.of.Dir, fmt.Sprintf("%s-%s.grec", r.of.Name, at.UTC().Format("20060102T150405.000Z")))
 }
 
-// StartRecord starts recording a node. running says that the node has been stepped: the
+// StartRecording starts recording a node. running says that the node has been stepped: the
 // record then starts with an image of it.
-func StartRecord(of Subject, o RecordOptions, running bool) (*Record, error) {
+func StartRecording(of Subject, o RecordOptions, running bool) (*Recording, error) {
 	if o.Last > 0 && o.Last < leastKept {
 		return nil, fmt.Errorf("%d bytes are too few to keep what %s was given last: say %d MiB or more", o.Last, of.Name, leastKept>>20)
 	}
@@ -100,7 +100,7 @@ func StartRecord(of Subject, o RecordOptions, running bool) (*Record, error) {
 	if of.Watch == nil {
 		of.Watch = func() string { return "" }
 	}
-	r := &Record{of: of, o: o, start: time.Now(), feed: replay.NewFeed(recordSegments, of.Engine.Worker(of.Worker).Pool().ChunkSize()), save: make(chan saving), stop: make(chan struct{}), done: make(chan struct{})}
+	r := &Recording{of: of, o: o, start: time.Now(), feed: replay.NewFeed(recordSegments, of.Engine.Worker(of.Worker).Pool().ChunkSize()), save: make(chan saving), stop: make(chan struct{}), done: make(chan struct{})}
 	if err := r.open(running); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func StartRecord(of Subject, o RecordOptions, running bool) (*Record, error) {
 }
 
 // End ends the recording, keeps it, and removes the recorder from the node.
-func (r *Record) End() error {
+func (r *Recording) End() error {
 	err := r.of.Engine.Worker(r.of.Worker).Do(r.rec.End)
 	close(r.stop)
 	<-r.done
@@ -121,7 +121,7 @@ func (r *Record) End() error {
 }
 
 // open begins the recording.
-func (r *Record) open(running bool) error {
+func (r *Recording) open(running bool) error {
 	e, pool := r.of.Engine, r.of.Engine.Worker(r.of.Worker).Pool()
 	h := r.of.Header()
 	epoch := &replay.Epoch{Header: h}
@@ -160,7 +160,7 @@ func (r *Record) open(running bool) error {
 
 // begin starts the record here, with an image of the node. It runs on the worker, while
 // no configuration changes.
-func (r *Record) begin(now frame.Time, e *replay.Epoch) (err error) {
+func (r *Recording) begin(now frame.Time, e *replay.Epoch) (err error) {
 	if e.Image, err = r.of.Image(); err == nil {
 		r.rec.Begin(now, e)
 	}
@@ -168,7 +168,7 @@ func (r *Record) begin(now frame.Time, e *replay.Epoch) (err error) {
 }
 
 // try restores an image as a replay will: a recording that cannot be replayed is useless.
-func (r *Record) try(e *replay.Epoch) error {
+func (r *Recording) try(e *replay.Epoch) error {
 	h := &e.Header
 	mem, err := unix.Mmap(-1, 0, h.Chunks*h.Chunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *Record) try(e *replay.Epoch) error {
 	return nil
 }
 
-func (r *Record) publish() {
+func (r *Recording) publish() {
 	var s replay.WriterStats
 	if r.kept != nil {
 		s = r.kept.Stats()
@@ -201,7 +201,7 @@ func (r *Record) publish() {
 
 // write writes segments until the recording ends. It never delays the worker: an error
 // ends the record.
-func (r *Record) write() {
+func (r *Recording) write() {
 	defer close(r.done)
 	tick := time.NewTicker(recordPoll)
 	defer tick.Stop()
@@ -252,7 +252,7 @@ func (r *Record) write() {
 }
 
 // lost returns why the record ends here.
-func (r *Record) lost(why string) error {
+func (r *Recording) lost(why string) error {
 	if r.w == nil {
 		return nil // the status and the log say it
 	}
@@ -260,7 +260,7 @@ func (r *Record) lost(why string) error {
 }
 
 // flush makes the worker hand over its data, and asks whether to save.
-func (r *Record) flush() (why string) {
+func (r *Recording) flush() (why string) {
 	_ = r.of.Engine.Worker(r.of.Worker).Do(func(now frame.Time) {
 		r.rec.Flush(now)
 		why = r.of.Watch()
@@ -269,7 +269,7 @@ func (r *Record) flush() (why string) {
 }
 
 // renew starts the next epoch, unless the configuration is being changed.
-func (r *Record) renew() error {
+func (r *Recording) renew() error {
 	_, err := r.of.Still(func() error { // otherwise at the next attempt
 		e := &replay.Epoch{Header: r.of.Header()}
 		var err error
@@ -286,7 +286,7 @@ func (r *Record) renew() error {
 }
 
 // keepFile saves the recording that is kept in memory to a file.
-func (r *Record) keepFile(why string) error {
+func (r *Recording) keepFile(why string) error {
 	if r.kept == nil {
 		return nil
 	}
@@ -307,7 +307,7 @@ func (r *Record) keepFile(why string) error {
 	}
 	s := r.kept.Stats()
 	r.written += s.Bytes
-	all := append(r.files(), Recording{Switch: r.of.Name, File: name, Start: now, Stats: s, Ended: "saved: " + why})
+	all := append(r.files(), RecordStatus{Switch: r.of.Name, File: name, Start: now, Stats: s, Ended: "saved: " + why})
 	if n := len(all); n > keptRecords {
 		all = all[n-keptRecords:]
 	}
@@ -316,15 +316,15 @@ func (r *Record) keepFile(why string) error {
 	return nil
 }
 
-func (r *Record) files() []Recording {
+func (r *Recording) files() []RecordStatus {
 	if v := r.saved.Load(); v != nil {
-		return append([]Recording(nil), *v...)
+		return append([]RecordStatus(nil), *v...)
 	}
 	return nil
 }
 
 // Save saves the recording to a file, or completes its file.
-func (r *Record) Save(why string) error {
+func (r *Recording) Save(why string) error {
 	s := saving{why, make(chan error, 1)}
 	select {
 	case r.save <- s:
@@ -336,7 +336,7 @@ func (r *Record) Save(why string) error {
 
 // early ends a record prematurely, and removes the recorder from the node. The switch
 // continues.
-func (r *Record) early(why string) {
+func (r *Recording) early(why string) {
 	e := r.of.Engine
 	if e.Worker(r.of.Worker).Do(r.rec.End) == nil {
 		_ = e.Uninterpose(r.of.Worker, r.of.Node) // it is wrapped by this recorder
@@ -345,7 +345,7 @@ func (r *Record) early(why string) {
 	r.end(why)
 }
 
-func (r *Record) drain() error {
+func (r *Recording) drain() error {
 	for s := r.feed.Next(); s != nil; s = r.feed.Next() {
 		var err error
 		if r.kept != nil {
@@ -366,7 +366,7 @@ func (r *Record) drain() error {
 	return nil
 }
 
-func (r *Record) end(why string) {
+func (r *Recording) end(why string) {
 	if r.out != nil {
 		if err := r.out.Close(); err != nil {
 			why = err.Error()
@@ -380,14 +380,14 @@ func (r *Record) end(why string) {
 // stopped is the reason of a record that was ended on request.
 const stopped = "stopped"
 
-func (r *Record) endedEarly() bool {
+func (r *Recording) endedEarly() bool {
 	why := r.ended.Load()
 	return why != nil && *why != stopped
 }
 
 // Status describes the saved files and the recording.
-func (r *Record) Status() []Recording {
-	s := Recording{Switch: r.of.Name, File: r.file, Start: r.start, Stats: *r.stats.Load(), On: true}
+func (r *Recording) Status() []RecordStatus {
+	s := RecordStatus{Switch: r.of.Name, File: r.file, Start: r.start, Stats: *r.stats.Load(), On: true}
 	if why := r.ended.Load(); why != nil {
 		s.On, s.Ended = false, *why
 	}

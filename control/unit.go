@@ -27,7 +27,7 @@ type unit struct {
 	ports   map[string]*openPort
 	kernel  *kernelRoutes // nil: no port has an interface in the kernel
 
-	recording *Record // nil: not recorded
+	recording *Recording // nil: not recorded
 
 	// Used only by the exporter: the reporters, and the program that they belong to.
 	reporters []reporter
@@ -61,7 +61,7 @@ func (d *Daemon) addSwitch(s *config.Switch) error {
 		}
 	}
 	if d.opts.Record != "" {
-		if err := d.record(u, s, d.opts.Recorder, false); err != nil {
+		if err := d.record(u, s, d.opts.RecordOptions, false); err != nil {
 			return errors.Join(err, d.closeSwitch(u))
 		}
 	}

@@ -56,7 +56,7 @@ func (n *NIC) spread(now frame.Time, c int) {
 	if x.stage[c] == 0 || x.bytes[c] == 0 {
 		return
 	}
-	x.until[c] = x.at[c] + n.clock.Span(x.bytes[c]<<x.stage[c]) + 1
+	x.until[c] = x.at[c] + n.clock.Slowed(x.bytes[c], x.stage[c])
 	if x.until[c] > now {
 		x.classes |= 1 << c
 		n.touch(x.until[c])

@@ -143,8 +143,14 @@ func (m *messages) find(seq uint64) *message {
 // maxWrite is the length of the longest RDMA Write (IBTA 9.3.3).
 const maxWrite = 1 << 31
 
-// SendMessage posts a message on a queue pair: an RDMA Send of any length, also 0, or
-// with QPConfig.Writes an RDMA Write of at most 2 GiB. A completion with the given id
+// maxPackets bounds the packets of a message, 8 TiB of 4096 bytes each: 32 bits count them
+// (Completion.Retransmitted, Waiting.Left), and no sum of their bytes overflows. The 24
+// bits of a PSN are no bound: packets are numbered in 64 bits, of which the low 24 travel,
+// and at most transport.MaxFlight are in flight.
+const maxPackets = 1 << 31
+
+// SendMessage posts a message on a queue pair: an RDMA Send of up to 2^31 packets, also of
+// 0 bytes, or with QPConfig.Writes an RDMA Write of at most 2 GiB. A completion with the given id
 // reports its end.
 func (n *NIC) SendMessage(now frame.Time, qpn uint32, bytes uint64, id uint64) error {
 	return n.post(now, qpn, bytes, nil, id)
@@ -164,7 +170,7 @@ func (n *NIC) post(now frame.Time, qpn uint32, bytes uint64, data []byte, id uin
 	if q.service != &messageService && q.service != &writeService {
 		return fmt.Errorf("nic %s: queue pair %#x is not for messages", n.cfg.Name, qpn)
 	}
-	if bytes >= 1<<31*uint64(n.cfg.Payload) {
+	if bytes >= maxPackets*uint64(n.cfg.Payload) {
 		return fmt.Errorf("nic %s: a message of %d bytes is too long", n.cfg.Name, bytes)
 	}
 	if q.service == &writeService && bytes > maxWrite {

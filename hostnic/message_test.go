@@ -104,3 +104,16 @@ func TestCompletionsLeftBehind(t *testing.T) {
 		t.Errorf("the list of completions has grown to %d", c)
 	}
 }
+
+// A message has at most 2^31 packets.
+func TestLongestMessage(t *testing.T) {
+	p := newPair(t, nil)
+	qa, _ := p.connect(nil)
+	most := uint64(1<<31) * uint64(p.a.cfg.Payload)
+	must(t, p.a.SendMessage(0, qa, most-1, 1))
+	for _, bytes := range []uint64{most, 1<<64 - 1} {
+		if p.a.SendMessage(0, qa, bytes, 2) == nil {
+			t.Errorf("a message of %d bytes is taken", bytes)
+		}
+	}
+}

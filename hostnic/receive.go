@@ -59,12 +59,16 @@ func (n *NIC) Expect(port uint16, r frame.Ref) {
 	}
 }
 
+// A queue pair takes frames that have the first of these flags only: a RoCEv2 header that
+// is neither in a tunnel nor in a fragment. The destination is another matter: receive
+// compares it with the NIC's, ReceiveParsed leaves it to its caller.
+const roceFlags = frame.HasRoCE | frame.HasTunnel | frame.IsFragment
+
 func (n *NIC) receive(now frame.Time, r frame.Ref) {
 	m := n.arena.Meta(r)
 	n.count.RxFrames++
 	n.count.RxBytes += uint64(m.Wire)
 	b := n.arena.Bytes(r)
-	const plain = frame.HasRoCE | frame.HasTunnel | frame.IsFragment | frame.IsMulticast
 	switch {
 	case !n.up:
 		n.drop(r, frame.PortDown)
@@ -78,7 +82,7 @@ func (n *NIC) receive(now frame.Time, r frame.Ref) {
 		n.local(now, r, m, b)
 	case wire.Ethernet(b).DstUint64() != n.mac:
 		n.drop(r, frame.ForeignMAC)
-	case m.Flags&plain != frame.HasRoCE || m.Flags&frame.Chained != 0:
+	case m.Flags&roceFlags != frame.HasRoCE || m.Flags&frame.Chained != 0:
 		n.drop(r, frame.LocalUnhandled)
 	default:
 		n.roce(now, r, m, b)

@@ -31,7 +31,7 @@ func init() { // not where they are declared, since their functions refer to the
 	// Messages (message.go), as the programs of runs and transfers send them.
 	messageService = service{data: (*NIC).takeData, write: (*NIC).writeMessage, retire: (*NIC).retireMessages}
 	writeService = service{data: (*NIC).takeData, prepare: (*NIC).prepareWrite, write: (*NIC).writeMessage, retire: (*NIC).retireMessages}
-	// Packets of a caller (frames.go), as the transparent mode carries them.
+	// Packets of a caller (packets.go), as the transparent mode carries them.
 	packetService = service{data: (*NIC).takeFrame, write: (*NIC).writeFrame, retire: (*NIC).retireFrames, close: (*NIC).closeFrames}
 	// RDMA operations (verbs.go), and the responses to them, which are sent by a queue
 	// pair without a number on the wire. Frames for either arrive on the first.

@@ -75,7 +75,7 @@ func (p *Port) Configure(now frame.Time, cfg Config) {
 		p.expectStop(now, bits.TrailingZeros8(m), true)
 	}
 	if cfg.Response == 0 {
-		p.respond(frame.Never)
+		p.actDelayed(now, p.delayed.n)
 	}
 	if cfg.Watchdog.Detect == 0 {
 		p.endStorms(now, p.storm)

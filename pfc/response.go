@@ -21,7 +21,7 @@ type delayed struct {
 // early.
 func (p *Port) delay(now frame.Time, f delayedFrame) {
 	if p.delayed.n == len(p.delayed.frames) {
-		p.respond(p.delayed.frames[0].at)
+		p.actDelayed(now, 1)
 	}
 	f.at = now + p.cfg.Response
 	p.delayed.frames[p.delayed.n] = f
@@ -30,15 +30,25 @@ func (p *Port) delay(now frame.Time, f delayedFrame) {
 
 // respond lets the frames act whose time has come.
 func (p *Port) respond(now frame.Time) {
-	r := &p.delayed
 	k := 0
-	for ; k < r.n && r.frames[k].at <= now; k++ {
-		f := &r.frames[k]
-		p.expire(f.at)
+	for k < p.delayed.n && p.delayed.frames[k].at <= now {
+		k++
+	}
+	p.actDelayed(now, k)
+}
+
+// actDelayed lets the oldest k frames act: each at its time, or now if that is still to
+// come.
+func (p *Port) actDelayed(now frame.Time, k int) {
+	r := &p.delayed
+	for i := range r.frames[:k] {
+		f := &r.frames[i]
+		at := min(f.at, now)
+		p.expire(at)
 		if f.link {
-			p.actLink(f.at, f.quanta[0])
+			p.actLink(at, f.quanta[0])
 		} else {
-			p.act(f.at, f.enable, &f.quanta)
+			p.act(at, f.enable, &f.quanta)
 		}
 	}
 	copy(r.frames[:], r.frames[k:r.n])

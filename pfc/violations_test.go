@@ -58,6 +58,29 @@ func TestResponse(t *testing.T) {
 	if s := p.Stats(5000); s.RxXOFF[5] != 20 || p.Until(5) != 3019+1024+119*512 {
 		t.Errorf("%d frames acted, paused until %d", s.RxXOFF[5], p.Until(5))
 	}
+	// One that acts early is in force from then on, and the next ends it when it comes.
+	p = NewPort(Config{Mode: PFC, Enable: 0xff, Rate: gig, Response: 1024})
+	for i := range frame.Time(9) {
+		p.Receive(3000+i, 1<<(i&7), q8(int(i&7), 1))
+	}
+	if c := p.Class(0); c.PausedSince != 3008 || c.PausedUntil != 3008+512 {
+		t.Errorf("paused since %d until %d", c.PausedSince, c.PausedUntil)
+	}
+	p.Advance(3010, 0)
+	if p.Paused(3010) != 1 || p.Wake(3010) != 3520 {
+		t.Errorf("paused %b, wakes at %d", p.Paused(3010), p.Wake(3010))
+	}
+	if p.Reset(3108); p.Stats(3108).PausedTime[0] != 100 {
+		t.Errorf("paused for %d", p.Stats(3108).PausedTime[0])
+	}
+	// So are those that wait where the response time is taken away.
+	p.Receive(4000, 1<<4, q8(4, 1))
+	p.Configure(4100, Config{Mode: PFC, Enable: 0xff, Rate: gig})
+	if c := p.Class(4); c.PausedSince != 4100 || c.PausedUntil != 4100+512 {
+		t.Errorf("paused since %d until %d", c.PausedSince, c.PausedUntil)
+	}
+	p.Configure(4100, Config{Mode: PFC, Enable: 0xff, Rate: gig, Response: 1024})
+	p.Reset(4100)
 	// A link that went down forgets them.
 	p.Receive(5000, 1<<6, q8(6, 100))
 	p.Reset(5001)

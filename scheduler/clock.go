@@ -85,6 +85,11 @@ func (c *RateClock) Span(n uint32) frame.Time {
 	return frame.Time((uint64(n)*c.num - c.less) / c.den)
 }
 
+// Slowed returns how long a frame of n bytes and the gap behind it take where the rate is
+// divided by 2^stage (Gentle Flow Control): the first whole nanosecond behind both. stage
+// is at most 15.
+func (c *RateClock) Slowed(n uint32, stage uint8) frame.Time { return c.Span(n<<stage) + 1 }
+
 // Bytes returns how many bytes the link sends in t, a rated one's.
 func (c *RateClock) Bytes(t frame.Time) uint64 {
 	hi, lo := bits.Mul64(uint64(t), c.den)

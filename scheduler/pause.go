@@ -35,7 +35,7 @@ func (p *Port) Slow(queue int, stage uint8) {
 func (p *Port) spread(q *queue) {
 	q.slow.until = 0
 	if q.slow.stage != 0 && q.slow.bytes != 0 {
-		q.slow.until = q.slow.at + p.clock.Span(q.slow.bytes<<q.slow.stage) + 1
+		q.slow.until = q.slow.at + p.clock.Slowed(q.slow.bytes, q.slow.stage)
 	}
 	q.setGate()
 }

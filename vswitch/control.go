@@ -54,15 +54,18 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 	n.drop(r, frame.PauseConsumed)
 }
 
+// watchdogLooks is how often the watchdog looks at a paused port within the time that makes
+// a storm. Frames may start to wait at any instant in between, from which on that time
+// counts, so a storm is found at most an eighth of it late.
+const watchdogLooks = 8
+
 // applyPauses applies the pauses that a port's neighbour requests to its queues. A queue
 // that serves several classes stops for any of them.
 func (n *Node) applyPauses(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	n.wakeFor(now, port)
 	if detect := ps.watchdog; detect > 0 && ps.pfc.Paused(now) != 0 {
-		// Frames may start to wait at any time: check again well before a storm is
-		// declared.
-		n.controlDue = min(n.controlDue, now+detect/8)
+		n.controlDue = min(n.controlDue, now+detect/watchdogLooks)
 	}
 	if changed := ps.pfc.Changed(); changed != 0 {
 		if n.pauses != nil {

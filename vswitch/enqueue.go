@@ -74,10 +74,8 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 		return
 	}
 	ps := &n.ports[m.OutPort]
-	switch {
-	case int(n.prog.ports[m.OutPort].worker) != n.index, n.inputs != nil, m.Flags&(frame.Claimed|frame.Flooded) != 0,
-		n.held >= n.lossyHeld, (ps.dropping|ps.sched.Regulated())>>m.Queue&1 != 0:
-		n.queue(r, m) // which asks all of this in turn
+	if !n.admitsAlone(ps, m) {
+		n.queue(r, m)
 		return
 	}
 	if why := n.buffer.Admit(m); why != frame.Keep {
@@ -214,6 +212,13 @@ func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 	if regulated {
 		n.pushOut(ps, queue)
 	}
+}
+
+// admitsAlone reports whether the buffer alone decides about a frame: none of what queue
+// asks before applies. It is inlined.
+func (n *Node) admitsAlone(ps *portState, m *frame.Meta) bool {
+	return int(n.prog.ports[m.OutPort].worker) == n.index && n.inputs == nil && m.Flags&(frame.Claimed|frame.Flooded) == 0 &&
+		n.held < n.lossyHeld && (ps.dropping|ps.sched.Regulated())>>m.Queue&1 == 0
 }
 
 // dropAtQueue drops a frame that may not join its queue.

@@ -28,7 +28,9 @@ type Node struct {
 	parser    *wire.Parser
 	selfMAC   uint64
 
-	// Time and program of the present step, so that stages need not pass them on.
+	// Time and program of the present step. Most stages take the time as an argument. It
+	// stands here for what features call, which do not pass it, and for the stages that are
+	// reached by many ways, such as enqueue.
 	now   frame.Time
 	lead  feature.Slew // synchronised time less the node's own; 0 without
 	leads bool         // lead is known

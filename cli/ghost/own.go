@@ -199,7 +199,7 @@ func (o *own) prepared(a *app, stderr io.Writer, level slog.Level) (*cli.Run, *c
 	log := control.NewLogger(stderr, level)
 	opts := host.Options{Version: version, Source: cmp.Or(o.file, "flags"), Wait: o.wait, Logger: log, Override: o.override(a)}
 	opts.Record = o.record.Dir
-	if opts.Recorder, err = o.record.Recorder(); err != nil {
+	if opts.RecordOptions, err = o.record.Options(); err != nil {
 		return nil, nil, cli.Usage(err)
 	}
 	shown := doc.Clone()

@@ -150,11 +150,11 @@ func (f *runFlags) run(ctx context.Context, doc *config.Config, socket string, s
 		level = slog.LevelDebug
 	}
 	log := control.NewLogger(stderr, level)
-	recorder, err := f.record.Recorder()
+	record, err := f.record.Options()
 	if err != nil {
 		return cli.Usage(err)
 	}
-	opts := control.Options{Version: version, Source: cmp.Or(f.file, "flags"), Wait: f.wait, Record: f.record.Dir, Recorder: recorder, Logger: log, Control: config.Control{Listen: f.listen}}
+	opts := control.Options{Version: version, Source: cmp.Or(f.file, "flags"), Wait: f.wait, Record: f.record.Dir, RecordOptions: record, Logger: log, Control: config.Control{Listen: f.listen}}
 	if socket != "" {
 		// A socket is named as seen from here.
 		if abs, err := filepath.Abs(socket); err == nil {

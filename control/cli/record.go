@@ -35,8 +35,8 @@ func (r *RecordFlags) Flags(f *pflag.FlagSet, what, ask string, events []string,
 	f.StringSliceVar(&r.on, "record-on", nil, "with --record-last, write a file at these events: "+strings.Join(events, ", "))
 }
 
-// Recorder returns what the flags say.
-func (r *RecordFlags) Recorder() (o control.RecordOptions, err error) {
+// Options returns what the flags say.
+func (r *RecordFlags) Options() (o control.RecordOptions, err error) {
 	for _, size := range []struct {
 		flag, given string
 		to          *uint64

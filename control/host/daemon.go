@@ -24,9 +24,9 @@ type Options struct {
 	Logger  *slog.Logger  // nil is slog.Default()
 
 	// Record is the directory in which every host is recorded from its start, "" for
-	// none. Recorder configures the recordings.
-	Record   string
-	Recorder control.RecordOptions
+	// none. RecordOptions configure the recordings.
+	Record        string
+	RecordOptions control.RecordOptions
 
 	// Override applies the settings of the command line to a document. They stay in force
 	// as long as the daemon runs. nil: none.

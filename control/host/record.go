@@ -24,12 +24,12 @@ const recordKind = "host"
 
 // record starts recording a host that has not been stepped yet and was made with a seed.
 func (d *Daemon) record(u *unit, seed uint64) (err error) {
-	if streamsOf(u.conf.Load()) != nil && d.opts.Recorder.Last > 0 {
+	if streamsOf(u.conf.Load()) != nil && d.opts.RecordOptions.Last > 0 {
 		return control.Refused(errors.New("the last of a host with the section tcp cannot be kept, since there are no images of its connections: record it in full, without --record-last"))
 	}
 	pool, counts := u.worker.Pool(), u.agent.NIC().Counts()
 	zero, _ := d.engine.Monotonic(0)
-	u.recording, err = control.StartRecord(control.Subject{
+	u.recording, err = control.StartRecording(control.Subject{
 		Name: u.name, Dir: d.opts.Record, Engine: d.engine, Worker: u.worker.Index(), Node: u.agent, Build: Rebuild, Log: d.log.With("host", u.name),
 		Header: func() replay.Header {
 			h, mac := *u.conf.Load(), config.MAC(u.mac)
@@ -46,8 +46,8 @@ func (d *Daemon) record(u *unit, seed uint64) (err error) {
 			defer d.mu.Unlock()
 			return true, do()
 		},
-		Watch: d.opts.Recorder.On.WatchHost(&counts.Drops, &counts.Timeouts),
-	}, d.opts.Recorder, false)
+		Watch: d.opts.RecordOptions.On.WatchHost(&counts.Drops, &counts.Timeouts),
+	}, d.opts.RecordOptions, false)
 	return err
 }
 
@@ -55,7 +55,7 @@ func (d *Daemon) record(u *unit, seed uint64) (err error) {
 // for recordings kept in memory, to new files. Recording continues.
 func (d *Daemon) SaveRecording(why string) error {
 	d.mu.RLock()
-	var all []*control.Record
+	var all []*control.Recording
 	for _, u := range d.units {
 		if u.recording != nil {
 			all = append(all, u.recording)
@@ -73,7 +73,7 @@ func (d *Daemon) SaveRecording(why string) error {
 }
 
 // Recordings lists the active records of this daemon.
-func (d *Daemon) Recordings() (list []control.Recording) {
+func (d *Daemon) Recordings() (list []control.RecordStatus) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	for _, u := range d.units {
@@ -162,7 +162,7 @@ func (r *Replayed) Do(now frame.Time, command []byte) error {
 			}
 		}()
 	}
-	if err := agent.Prepare(c); err != nil {
+	if err := agent.Allocate(c); err != nil {
 		return err
 	}
 	r.Command(c).Do(now)

@@ -87,7 +87,7 @@ func newRecordRig(t testing.TB, seed uint64) *rig {
 func (r *rig) command(i int, c agent.Change) {
 	r.t.Helper()
 	if s, ok := c.(*agent.StartTransfer); ok {
-		if err := agent.Prepare(s); err != nil {
+		if err := agent.Allocate(s); err != nil {
 			r.t.Fatal(err)
 		}
 	}
@@ -351,7 +351,7 @@ func BenchmarkRecordedHost(b *testing.B) {
 				r.a[i].Command(&agent.ServeRegion{Region: agent.NewRegion(1000)}).Do(r.now)
 			}
 			c := r.transfer(1, 0, agent.Messages, 100_000, 1<<20, transport.IRN, "dctcp", inband.None)
-			if err := agent.Prepare(c); err != nil {
+			if err := agent.Allocate(c); err != nil {
 				b.Fatal(err)
 			}
 			if r.a[0].Command(c).Do(r.now); c.Refused != nil {

@@ -34,7 +34,7 @@ type unit struct {
 
 	page *control.ClockPage // nil: no clock
 
-	recording *control.Record // nil: not recorded
+	recording *control.Recording // nil: not recorded
 
 	// Used only by the exporter's goroutine.
 	reporters []reporter

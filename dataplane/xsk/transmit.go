@@ -6,9 +6,12 @@ import (
 	"gswitch/frame"
 )
 
-// maxChunks is the largest number of chunks of a transmitted frame. The kernel's copy
-// mode holds one in the packet's head and MAX_SKB_FRAGS, at least 17, as fragments, and
-// loses the chunks of a frame that has more.
+// maxChunks is the largest number of chunks of a transmitted frame, of what the kernel's
+// copy mode takes for every device: it loses the chunks of a frame that has more. A packet
+// has MAX_SKB_FRAGS fragments, which is at least 17. For most devices the first chunk goes
+// into the packet's head, which makes 18 (Documentation/networking/af_xdp.rst). For those
+// that take no data in the head (IFF_TX_SKB_NO_LINEAR, such as virtio_net) the first chunk
+// is a fragment as well: xsk_build_skb_zerocopy in net/xdp/xsk.c.
 const maxChunks = 17
 
 // Transmit posts frames to the TX ring, in order, and returns how many it accepted: fewer

@@ -23,8 +23,11 @@ const (
 	CommandCall                       // call a feature of the host
 )
 
-// Command is an instruction of the network to one of its hosts. Apart from frames and
-// time, commands are the only input of hosts.
+// Command notes what the network had one of its hosts do. Apart from frames and time,
+// commands are the only input of hosts. It is no frame.Command, which would do it: the
+// network calls the host, and reports a Command to OnCommand. Carry repeats it in another
+// network. In the record of a host it stands in the form of a frame.Command whose Do does
+// nothing (fabric/run/lone.go).
 type Command struct {
 	Kind  CommandKind
 	Ends  Ends

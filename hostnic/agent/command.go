@@ -216,7 +216,7 @@ const (
 )
 
 // DecodeChange is the inverse of Change.Encode. It returns Configure without its Config,
-// and transfers and regions without memory: Prepare allocates it.
+// and transfers and regions without memory: Allocate allocates it.
 func DecodeChange(b []byte) (Change, error) {
 	if len(b) == 0 {
 		return nil, errors.New("a change of a host without a kind")
@@ -288,9 +288,9 @@ func decodeTransfer(d *command.Decoder) *Transfer {
 	return t
 }
 
-// Prepare allocates the memory that a decoded change needs, so that a worker need not do
-// it.
-func Prepare(c Change) (err error) {
+// Allocate gives a decoded change what its encoding does not have: the memory that it
+// needs, so that a worker need not allocate it, and the factory of its congestion control.
+func Allocate(c Change) (err error) {
 	switch c := c.(type) {
 	case *StartTransfer:
 		t := c.Transfer

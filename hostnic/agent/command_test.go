@@ -64,11 +64,11 @@ func TestCommandsAreCarriedOut(t *testing.T) {
 				if s, ok := back.(*Configure); ok {
 					s.Config = c.(*Configure).Config // of the document
 				}
-				if c = back; Prepare(c) != nil {
+				if c = back; Allocate(c) != nil {
 					t.Fatalf("%+v cannot be prepared", c)
 				}
 			} else if s, ok := c.(*StartTransfer); ok {
-				if err := Prepare(s); err != nil {
+				if err := Allocate(s); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -149,7 +149,6 @@ func (n *NIC) ReceiveParsed(now frame.Time, r frame.Ref) {
 	m, b := n.arena.Meta(r), n.arena.Bytes(r)
 	n.count.RxFrames++
 	n.count.RxBytes += uint64(m.Wire)
-	const plain = frame.HasRoCE | frame.HasTunnel | frame.IsFragment
 	switch {
 	case !n.up:
 		n.drop(r, frame.PortDown)
@@ -157,7 +156,7 @@ func (n *NIC) ReceiveParsed(now frame.Time, r frame.Ref) {
 		n.drop(r, m.Reason)
 	case m.Flags&frame.IsMACControl != 0:
 		n.flowControl(now, r, m, b)
-	case m.Flags&plain != frame.HasRoCE || m.Flags&frame.Chained != 0:
+	case m.Flags&roceFlags != frame.HasRoCE || m.Flags&frame.Chained != 0:
 		n.drop(r, frame.LocalUnhandled)
 	default:
 		n.roce(now, r, m, b)
