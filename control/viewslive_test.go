@@ -48,8 +48,9 @@ func burstSource(t *testing.T, seed uint64) string {
 }
 
 const (
-	bursts = 6
+	rounds = 6
 	burst  = 150 // frames
+	bursts = 100 // so many that each round sees more than the one before, also where the worker is late
 )
 
 // answers calls each with all views of a switch that an API has.
@@ -113,8 +114,8 @@ func TestReplayAnswersAsTheDaemonDid(t *testing.T) {
 	var seen []answer
 	tries := 0
 	rate := 0
-	for round := range uint64(bursts + 2) {
-		through(d, min(round+1, bursts)*3*burst/2)
+	for round := range uint64(rounds + 2) {
+		through(d, min(round+1, rounds)*3*burst/2)
 		answers(t, d.Handler(), func(name string, ask func() proto.Message) {
 			for {
 				tries++
