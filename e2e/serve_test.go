@@ -62,11 +62,9 @@ func TestServeLab(t *testing.T) {
 	p.Wait(`parseFloat(document.querySelector("#panel dl div:nth-child(2) dd").innerText) > 10`) // Mb/s
 	p.Wait(`document.querySelectorAll("#panel .chart .line.s0[d*=L]").length > 0`)
 	p.Screenshot(t, "serve-lab-port.png")
-	p.Click(".back")
-	p.Wait(`document.querySelector("#queues tbody").innerText.includes("s1 → h3")`)
+	p.Click(webtest.Middle(".back"), `document.querySelector("#queues tbody").innerText.includes("s1 → h3")`)
 	p.Wait(`document.querySelector("#noflows").innerText.includes("see the ports")`)
-	p.Click(`.node.host rect, .node.host circle`)
-	p.Wait(`location.hash === "#node=h1" && document.querySelector("#ports tbody").innerText.includes("s1")`)
+	p.Click(webtest.Middle(`.node.host rect, .node.host circle`), `location.hash === "#node=h1" && document.querySelector("#ports tbody").innerText.includes("s1")`)
 	p.Screenshot(t, "serve-lab.png")
 	if e := p.Errors(); len(e) > 0 {
 		t.Errorf("the page complains: %q", e)

@@ -98,18 +98,16 @@ func TestPageShowsARun(t *testing.T) {
 
 		// A port, by its link: the direction towards h1 is the wider one to its
 		// right; where exactly a line is, its own geometry shows.
-		var at struct{ X, Y float64 }
-		p.Eval(`(() => { const hit = [...document.querySelectorAll("path.hit")].find((h) => h.end.peer && h.end.node === 16 && h.end.peer.node === 0);
-			const q = hit.getPointAtLength(hit.getTotalLength() / 2).matrixTransform(hit.getScreenCTM()); return {X: q.x, Y: q.y}; })()`, &at)
-		p.ClickAt(at.X, at.Y)
-		p.Wait(`location.hash === "#port=leaf1:0" && document.querySelector("#port h2").innerText === "leaf1 → h1"`)
+		p.Click(`(() => { const hit = [...document.querySelectorAll("path.hit")].find((h) => h.end.peer && h.end.node === 16 && h.end.peer.node === 0);
+			const q = hit.getPointAtLength(hit.getTotalLength() / 2).matrixTransform(hit.getScreenCTM()); return {X: q.x, Y: q.y}; })()`,
+			`location.hash === "#port=leaf1:0" && document.querySelector("#port h2").innerText === "leaf1 → h1"`)
 		p.Wait(`document.querySelector("#panel").innerText.includes("25 Gb/s") && document.querySelectorAll("#classes tbody tr").length === 1`)
 		p.Wait(`document.querySelectorAll("#panel .chart .line.s1[d*=L]").length > 0`)
 		p.Wait(`document.querySelectorAll("#through tbody tr").length === 8`)
 		p.Screenshot(t, "serve-port-"+shot.name+".png")
 
-		p.Click("#flows tbody button")
-		p.Wait(`location.hash.startsWith("#flow=") && document.querySelectorAll("#path li").length >= 4`)
+		p.Click(webtest.Middle("#flows tbody button"), `location.hash.startsWith("#flow=")`)
+		p.Wait(`document.querySelectorAll("#path li").length >= 4`)
 		p.Wait(`document.querySelector("#panel").innerText.includes("dcqcn") && document.querySelectorAll("path.way.lit").length === document.querySelectorAll("#path li").length - 1`)
 		p.Wait(`[...document.querySelectorAll("#panel .chart b")].some((b) => b.innerText === "alpha")`)
 		p.Screenshot(t, "serve-flow-"+shot.name+".png")
@@ -134,7 +132,15 @@ func TestPageShowsARun(t *testing.T) {
 			t.Errorf("%s: the page complains: %q", shot.name, e)
 		}
 	}
-	p := b.Open(url+"/#port=leaf1:h1", webtest.View{Width: 390, Height: 844})
+	// A press during which samples arrive is a click all the same.
+	p := b.Open(url, webtest.View{Width: 1440, Height: 900})
+	p.Wait(`document.querySelectorAll("#flows tbody tr").length === 12`)
+	p.Eval(`(window.seen = 0, new EventSource("api/samples").addEventListener("sample", () => { window.seen++; }))`, nil)
+	p.Press(webtest.Middle("#flows tbody button"), `window.seen >= 5`)
+	p.Wait(`location.hash.startsWith("#flow=")`)
+	p.Wait(`document.querySelectorAll("#path li").length >= 4`) // and the page goes on
+
+	p = b.Open(url+"/#port=leaf1:h1", webtest.View{Width: 390, Height: 844})
 	p.Wait(`document.querySelector("#port h2").innerText === "leaf1 → h1"`)
 	var wide bool
 	if p.Eval(`document.documentElement.scrollWidth > innerWidth`, &wide); wide {

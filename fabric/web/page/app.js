@@ -85,7 +85,16 @@ function newSample(s) {
   if (!dirty) { dirty = true; requestAnimationFrame(paint); }
 }
 
+// A click is a press and a release on the same element. So no row is replaced between them.
+let pressed = false;
+window.addEventListener("pointerdown", () => { pressed = true; });
+for (const up of ["pointerup", "pointercancel", "blur"]) window.addEventListener(up, () => setTimeout(() => {
+  pressed = false;
+  if (dirty) requestAnimationFrame(paint);
+}));
+
 function paint() {
+  if (pressed) return; // dirty stays, and the release paints
   dirty = false;
   if (!model.sample) return;
   drawing.update();

@@ -146,19 +146,48 @@ func (p *Page) Wait(expression string) {
 	}
 }
 
-// Click clicks what a CSS selector finds first, with the pointer.
-func (p *Page) Click(selector string) {
-	p.b.t.Helper()
-	var at struct{ X, Y float64 }
-	p.Eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "nearest"}); const r = e.getBoundingClientRect(); return {X: r.x + r.width / 2, Y: r.y + r.height / 2}; })()`, selector), &at)
-	p.ClickAt(at.X, at.Y)
+// Middle is an expression for the middle of what a CSS selector finds first, as Click wants it.
+func Middle(selector string) string {
+	return fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "nearest"}); const r = e.getBoundingClientRect(); return {X: r.x + r.width / 2, Y: r.y + r.height / 2}; })()`, selector)
 }
 
-// ClickAt clicks at a place of the page.
-func (p *Page) ClickAt(x, y float64) {
+// Click clicks, with the pointer, at the place that an expression gives, until outcome is true: on a page
+// that changes all the time the place may have moved before the click is there.
+func (p *Page) Click(where, outcome string) {
 	p.b.t.Helper()
-	for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
-		p.b.must(p.b.call(p.session, "Input.dispatchMouseEvent", map[string]any{"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}, nil))
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		var at place
+		if p.eval(where, &at) == nil { // it is gone where an earlier click had its effect late
+			p.mouse(at, "mouseMoved", "mousePressed", "mouseReleased")
+		}
+		for range 50 {
+			var ok bool
+			if p.eval("!!("+outcome+")", &ok) == nil && ok {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	p.Wait(outcome) // which fails, and shows the page
+}
+
+// Press presses the pointer's button at the place that an expression gives, waits until an expression is
+// true, and releases it there.
+func (p *Page) Press(where, meanwhile string) {
+	p.b.t.Helper()
+	var at place
+	p.Eval(where, &at)
+	p.mouse(at, "mouseMoved", "mousePressed")
+	p.Wait(meanwhile)
+	p.mouse(at, "mouseReleased")
+}
+
+type place struct{ X, Y float64 }
+
+func (p *Page) mouse(at place, kinds ...string) {
+	p.b.t.Helper()
+	for _, kind := range kinds {
+		p.b.must(p.b.call(p.session, "Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil))
 	}
 }
 
