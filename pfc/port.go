@@ -74,9 +74,7 @@ func (p *Port) Configure(now frame.Time, cfg Config) {
 	for m := p.sent; m != 0; m &= m - 1 {
 		p.expectStop(now, bits.TrailingZeros8(m), true)
 	}
-	if cfg.Response == 0 {
-		p.actDelayed(now, p.delayed.n)
-	}
+	p.hasten(now)
 	if cfg.Watchdog.Detect == 0 {
 		p.endStorms(now, p.storm)
 	}

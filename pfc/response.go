@@ -37,6 +37,16 @@ func (p *Port) respond(now frame.Time) {
 	p.actDelayed(now, k)
 }
 
+// hasten applies a new response time to the frames that wait: none waits longer than one
+// that comes now, so the oldest stays the first to act.
+func (p *Port) hasten(now frame.Time) {
+	for i := range p.delayed.frames[:p.delayed.n] {
+		f := &p.delayed.frames[i]
+		f.at = min(f.at, now+p.cfg.Response)
+	}
+	p.respond(now)
+}
+
 // actDelayed lets the oldest k frames act: each at its time, or now if that is still to
 // come.
 func (p *Port) actDelayed(now frame.Time, k int) {

@@ -81,6 +81,17 @@ func TestResponse(t *testing.T) {
 	}
 	p.Configure(4100, Config{Mode: PFC, Enable: 0xff, Rate: gig, Response: 1024})
 	p.Reset(4100)
+	// Where it gets shorter they keep their order.
+	p = NewPort(Config{Mode: PFC, Enable: 0xff, Rate: gig, Response: 10_000})
+	p.Receive(0, 1<<3, q8(3, 100))
+	p.Configure(1000, Config{Mode: PFC, Enable: 0xff, Rate: gig, Response: 1000})
+	p.Receive(2000, 1<<3, q8(3, 0))
+	p.Advance(2000, 0)
+	p.Advance(3000, 0)
+	if s := p.Stats(10_000); s.PausedTime[3] != 1000 {
+		t.Errorf("paused for %d with a response time that got shorter, want 1000", s.PausedTime[3])
+	}
+	p = NewPort(Config{Mode: PFC, Enable: 0xff, Rate: gig, Response: 1024})
 	// A link that went down forgets them.
 	p.Receive(5000, 1<<6, q8(6, 100))
 	p.Reset(5001)
