@@ -52,7 +52,10 @@ func TestEditorGrammar(t *testing.T) {
 	for _, list := range attributes {
 		words = append(words, list...)
 	}
-	for unit := range suffixes {
+	for unit, worth := range suffixes {
+		if worth == 0 {
+			t.Errorf("%s is no unit of package units", unit)
+		}
 		words = append(words, unit)
 	}
 	for _, w := range words {

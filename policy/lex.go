@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
+
+	"gswitch/units"
 )
 
 // What a text may have at most: a policy is a page, not a program.
@@ -44,8 +46,19 @@ var signs = []string{"...", "->", ":=", "<=", ">=", "==", "!=", "&&", "||", ".."
 
 // suffixes are what may stand behind a number, without or with a blank. What a percent
 // is worth is a matter of where it stands.
-var suffixes = map[string]int64{"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9,
-	"kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9}
+var suffixes = func() map[string]int64 {
+	all := map[string]int64{}
+	for _, of := range []struct {
+		kind  *units.Kind
+		names string
+	}{{units.Bytes, "B KB MB GB KiB MiB"}, {units.Time, "ns us ms s"}, {units.Bits, "kbps Mbps Gbps"}} {
+		for name := range strings.FieldsSeq(of.names) {
+			factor, _ := of.kind.Factor(name)
+			all[name] = int64(factor)
+		}
+	}
+	return all
+}()
 
 func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 func digit(c byte) bool  { return c >= '0' && c <= '9' }

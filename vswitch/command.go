@@ -113,7 +113,7 @@ func (c DeleteRoute) prepare(sw *Switch) (func(frame.Time), error) {
 		if err := p.deleteRoute(c.Prefix); err != nil {
 			return err
 		}
-		if r, ok := sw.learned[c.Prefix.Masked()]; ok { // no longer hidden
+		if r, ok := sw.learnedRoutes()[c.Prefix.Masked()]; ok { // no longer hidden
 			_, _, err := p.learn([]Route{r}, nil, sw.ids.routes)
 			return err
 		}

@@ -24,7 +24,12 @@ const MaxPrefixes = 2 * MaxLearned
 // LearnedUse returns how many routes are learned now, and how many different prefixes
 // have had routes, including those of the configuration. It must not run concurrently
 // with changes of the switch.
-func (sw *Switch) LearnedUse() (routes, prefixes int) { return len(sw.learned), sw.ids.routes.len() }
+func (sw *Switch) LearnedUse() (routes, prefixes int) {
+	if l := sw.learning; l != nil {
+		return l.held, sw.ids.routes.len()
+	}
+	return len(sw.learned), sw.ids.routes.len()
+}
 
 // LearnRoutes adds routes that routing daemons found, and withdraws others, all in one
 // build of the table. A configured route hides the learned one with the same prefix.
@@ -42,8 +47,56 @@ type LearnRoutes struct {
 	Refused int
 }
 
+// learning is a change of learned routes that was carried out, and is not yet in the map
+// of them: a worker has no time to enter thousands of routes there.
+type learning struct {
+	gone []netip.Prefix
+	set  []Route
+	held int // routes that are learned with it
+}
+
+// learnedRoutes returns all learned routes. Only preparations of changes may call it.
+func (sw *Switch) learnedRoutes() map[netip.Prefix]Route {
+	if l := sw.learning; l != nil {
+		for _, prefix := range l.gone {
+			delete(sw.learned, prefix.Masked())
+		}
+		for _, r := range l.set {
+			sw.learned[r.Prefix.Masked()] = r
+		}
+		sw.learning = nil
+	}
+	return sw.learned
+}
+
+// newLearning returns the change that withdraws some of the learned routes and sets
+// others.
+func newLearning(learned map[netip.Prefix]Route, gone []netip.Prefix, set []Route) *learning {
+	l := &learning{slices.Clone(gone), slices.Clone(set), len(learned)}
+	after := make(map[netip.Prefix]bool, len(gone)+len(set)) // whether it is learned then
+	change := func(prefix netip.Prefix, held bool) {
+		was, ok := after[prefix]
+		if !ok {
+			_, was = learned[prefix]
+		}
+		if after[prefix] = held; was && !held {
+			l.held--
+		} else if held && !was {
+			l.held++
+		}
+	}
+	for _, prefix := range gone {
+		change(prefix.Masked(), false)
+	}
+	for _, r := range set {
+		change(r.Prefix.Masked(), true)
+	}
+	return l
+}
+
 func (c *LearnRoutes) prepare(sw *Switch) (func(frame.Time), error) {
-	if held := len(sw.learned); !c.Reset && held+len(c.Set) > MaxLearned || len(c.Set) > MaxLearned {
+	learned := sw.learnedRoutes()
+	if held := len(learned); !c.Reset && held+len(c.Set) > MaxLearned || len(c.Set) > MaxLearned {
 		return nil, fmt.Errorf("switch %s: %d learned routes and %d more are more than %d", sw.program.Load().Config.Name, held, len(c.Set), MaxLearned)
 	}
 	gone := c.Delete
@@ -52,7 +105,7 @@ func (c *LearnRoutes) prepare(sw *Switch) (func(frame.Time), error) {
 		for _, r := range c.Set {
 			again[r.Prefix.Masked()] = true
 		}
-		gone = slices.DeleteFunc(slices.SortedFunc(maps.Keys(sw.learned), comparePrefixes), func(p netip.Prefix) bool { return again[p] })
+		gone = slices.DeleteFunc(slices.SortedFunc(maps.Keys(learned), comparePrefixes), func(p netip.Prefix) bool { return again[p] })
 	}
 	commit, err := sw.update(func(p *Program) (err error) {
 		c.Unused, c.Refused, err = p.learn(c.Set, gone, sw.ids.routes)
@@ -61,23 +114,22 @@ func (c *LearnRoutes) prepare(sw *Switch) (func(frame.Time), error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, prefix := range gone {
-		delete(sw.learned, prefix.Masked())
-	}
-	for _, r := range c.Set {
-		sw.learned[r.Prefix.Masked()] = r
-	}
-	return commit, nil
+	next := newLearning(learned, gone, c.Set)
+	return func(now frame.Time) {
+		commit(now)
+		sw.learning = next
+	}, nil
 }
 
 // learnAgain enters all learned routes into a program that was rebuilt.
 func (sw *Switch) learnAgain(p *Program) error {
-	if len(sw.learned) == 0 {
+	learned := sw.learnedRoutes()
+	if len(learned) == 0 {
 		return nil
 	}
-	set := make([]Route, 0, len(sw.learned))
-	for _, prefix := range slices.SortedFunc(maps.Keys(sw.learned), comparePrefixes) {
-		set = append(set, sw.learned[prefix])
+	set := make([]Route, 0, len(learned))
+	for _, prefix := range slices.SortedFunc(maps.Keys(learned), comparePrefixes) {
+		set = append(set, learned[prefix])
 	}
 	_, _, err := p.learn(set, nil, sw.ids.routes)
 	return err

@@ -87,6 +87,58 @@ func TestLearnedRoutesAreBounded(t *testing.T) {
 	}
 }
 
+// learns fails the test unless the switch has learned n routes, before and after a
+// rebuild of its program enters them again.
+func (r *rig) learns(n int, what string) {
+	r.t.Helper()
+	if got, _ := r.sw.LearnedUse(); got != n {
+		r.t.Errorf("%s: %d routes are learned, want %d", what, got, n)
+	}
+	r.do(Apply{Config: r.sw.Program().Config})
+	if got, _ := r.sw.LearnedUse(); got != n {
+		r.t.Errorf("%s: %d routes are learned after Apply, want %d", what, got, n)
+	}
+}
+
+// A change that was prepared, but never carried out, teaches and withdraws nothing.
+func TestPreparedRoutesAreNotLearned(t *testing.T) {
+	r := learnRig(t)
+	prefix := netip.MustParsePrefix
+	r.do(&LearnRoutes{Set: []Route{via("30.0.0.0/8", "10.0.1.2"), via("40.0.0.0/8", "10.0.1.2")}})
+	r.learns(2, "carried out")
+	for _, c := range []*LearnRoutes{
+		{Set: []Route{via("50.0.0.0/8", "10.0.1.2")}},
+		{Delete: []netip.Prefix{prefix("30.0.0.0/8")}},
+		{Reset: true},
+		{Set: []Route{{Prefix: prefix("40.0.0.0/8"), Refuse: Blackhole}}},
+	} {
+		if _, err := r.sw.Prepare(c); err != nil {
+			t.Fatal(err)
+		}
+		r.learns(2, "never carried out")
+		if !r.reaches("30.1.1.1") || !r.reaches("40.1.1.1") || r.reaches("50.1.1.1") {
+			t.Errorf("%+v was never carried out, and a new program has it", c)
+		}
+	}
+	command, err := r.sw.Prepare(&LearnRoutes{
+		Set:    []Route{via("30.0.0.0/8", "10.0.1.2"), via("50.0.0.0/8", "10.0.1.2"), via("50.1.2.3/8", "10.0.1.2")},
+		Delete: []netip.Prefix{prefix("30.0.0.0/8"), prefix("40.1.0.0/8"), prefix("40.0.0.0/8"), prefix("99.0.0.0/8")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := r.sw.LearnedUse(); n != 2 {
+		t.Errorf("%d routes are learned before the command, want 2", n)
+	}
+	command.Do(0)
+	r.learns(2, "30/8 again, 50/8 for 40/8")
+	if !r.reaches("30.1.1.1") || r.reaches("40.1.1.1") || !r.reaches("50.1.1.1") {
+		t.Error("the command did not do what was prepared")
+	}
+	r.do(&LearnRoutes{Reset: true, Set: []Route{via("50.0.0.0/8", "10.0.1.2")}})
+	r.learns(1, "reset")
+}
+
 // A peer that announces and withdraws ever new prefixes reaches a limit; those
 // that are known go on.
 func TestEverNewPrefixesAreBounded(t *testing.T) {

@@ -22,7 +22,8 @@ type Switch struct {
 	fdb       *pipeline.FDB
 	neighbors *neighborTable
 	ids       idSets
-	learned   map[netip.Prefix]Route // by LearnRoutes
+	learned   map[netip.Prefix]Route // by LearnRoutes: call learnedRoutes
+	learning  *learning              // not yet in learned
 	gen       uint32
 
 	// Ports with a link, and how often that has changed: every worker must know the links

@@ -145,6 +145,7 @@ func (s *clockScope) values(put func(string, float64)) {
 		put("clock_watched_eps_min_seconds", s.least.Seconds())
 	}
 	if !s.eps.Empty() {
+		put("clock_idle_max_seconds", s.idle.Seconds())
 		put("clock_quiet_max_seconds", s.idle.Seconds())
 	}
 	s.found.values(put, "clock_found", "seconds", 1e-9)
@@ -179,7 +180,8 @@ func clockKeys() []Key {
 		{"clock_error", OfRun | OfWindow, true, "seconds", "What these clocks differ in truth from the root that they follow."},
 		{"clock_watched_eps", OfRun | OfWindow, true, "seconds", "Uncertainty of the clock of the node clock.watch."},
 		{"clock_watched_eps_min_seconds", OfRun | OfWindow, false, "", "The least of it."},
-		{"clock_quiet_max_seconds", OfRun | OfWindow, false, "", "Longest that a node had received no message of the root."},
+		{"clock_idle_max_seconds", OfRun | OfWindow, false, "", "Longest that a node had received no message of the root."},
+		{"clock_quiet_max_seconds", OfRun | OfWindow, false, "", "Use clock_idle_max_seconds: this name is removed in the next version."},
 		{"clock_found", OfRun | OfWindow, true, "seconds", "How long nodes that turned to their second parent had received nothing, at the first look behind that."},
 		{"clock_samples_total", OfRun, false, "", "Samples of clocks that say a bound, those before the warm-up and of nodes that failed included."},
 		{"clock_broken_total", OfRun, false, "", "Of these, the ones whose error was larger than the bound. There must not be any."},

@@ -340,7 +340,7 @@ func TestClockSample(t *testing.T) {
 	r.Result(&run)
 	for k, want := range map[string]float64{"clock_samples_total": 5, "clock_broken_total": 2, "clock_unknown_total": 1, "clock_roots_max": 1, "clock_eps_max_seconds": 70e-9,
 		"late.clock_eps_mean_seconds": 55e-9, "clock_watched_eps_min_seconds": 20e-9, "clock_watched_eps_max_seconds": 40e-9, "clock_error_max_seconds": 20e-9,
-		"clock_quiet_max_seconds": 9e-9, "late.clock_quiet_max_seconds": 8e-9, "clock_found_max_seconds": 9e-9, "clock_found_mean_seconds": 8e-9, "late.clock_found_max_seconds": 7e-9,
+		"clock_idle_max_seconds": 9e-9, "late.clock_idle_max_seconds": 8e-9, "clock_quiet_max_seconds": 9e-9, "late.clock_quiet_max_seconds": 8e-9, "clock_found_max_seconds": 9e-9, "clock_found_mean_seconds": 8e-9, "late.clock_found_max_seconds": 7e-9,
 		"clock_depth1_eps_max_seconds": 40e-9, "clock_depth12_eps_max_seconds": 70e-9} {
 		if got := run.Values[k]; math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s = %v, want %v", k, got, want)

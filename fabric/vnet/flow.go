@@ -63,7 +63,7 @@ type conn struct {
 	ended      frame.Time   // end of that message at the receiver
 	starts     []frame.Time // of a connection: when unfinished messages were posted, from first on
 	first      int
-	arrivals   []frame.Time // of a connection: ends at the receiver that the sender has not heard of yet
+	arrivals   []frame.Time // of a connection: ends at the receiver that have not yet been acknowledged to the sender
 }
 
 // flows keeps the connections of a network.
