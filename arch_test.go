@@ -20,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"gswitch/cc"
 )
 
 const (
@@ -245,6 +247,9 @@ func TestSansIO(t *testing.T) {
 	}
 }
 
+// core are the packages that do not know which systems there are.
+var core = []string{"./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./scheduler/orders", "./pipeline", "./vswitch", "./hostnic/...", "./notice", "./feature", "./command", "./control/...", "./metrics", "./fabric/run", "./fabric/vnet"}
+
 // The cores of the switch and of the NIC do not know which systems register, nor do
 // daemons, metrics and runs: their names stand in none of their files.
 func TestCoreNamesNoSystem(t *testing.T) {
@@ -270,7 +275,7 @@ func TestCoreNamesNoSystem(t *testing.T) {
 		t.Fatal("systems/systems.go lists no system")
 	}
 	systems = append(systems, "rc3", `deter\b`) // a part of transport, and what runs alone have
-	for _, p := range list(t, "./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./scheduler/orders", "./pipeline", "./vswitch", "./hostnic", "./notice", "./feature", "./command", "./control", "./metrics", "./fabric/run") {
+	for _, p := range list(t, core...) {
 		for _, name := range systems {
 			word := regexp.MustCompile(`(?i)\b` + name)
 			for _, file := range p.GoFiles {
@@ -290,7 +295,7 @@ func TestCoreNamesNoSystem(t *testing.T) {
 // stand in comments at most, which say where something is described.
 func TestCoreNamesNoPaper(t *testing.T) {
 	paper := regexp.MustCompile(`DeTail|(?i:open_?queue|gentle.?flow|sundial)`)
-	for _, p := range list(t, "./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./scheduler/orders", "./pipeline", "./vswitch", "./hostnic", "./notice", "./feature", "./command", "./control", "./metrics", "./fabric/run") {
+	for _, p := range list(t, core...) {
 		eachFile(t, p, func(_ string, fset *token.FileSet, f *ast.File) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				text := ""
@@ -302,6 +307,47 @@ func TestCoreNamesNoPaper(t *testing.T) {
 				}
 				if name := paper.FindString(text); name != "" {
 					t.Errorf("%s: %s is named after a paper that has %s", fset.Position(n.Pos()), text, name)
+				}
+				return true
+			})
+		})
+	}
+}
+
+// Congestion control is chosen by its name in documents, and says itself what it needs: code
+// names none, nor a format of telemetry that is made for one. Comments may say where something
+// is described. The formats of headers stand in wire.
+func TestCoreNamesNoCongestionControl(t *testing.T) {
+	var names []string
+	for _, in := range cc.Infos() {
+		if in.Of == "" && in.Name != "none" {
+			names = append(names, regexp.QuoteMeta(in.Name))
+		}
+	}
+	if len(names) < 2 {
+		t.Fatalf("congestion control %q is registered", names)
+	}
+	name := regexp.MustCompile("(?i)" + strings.Join(names, "|"))
+	for _, p := range list(t, core...) {
+		if p.ImportPath == module+"/wire" {
+			continue
+		}
+		eachFile(t, p, func(_ string, fset *token.FileSet, f *ast.File) {
+			if ast.IsGenerated(f) {
+				return
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				text := ""
+				switch n := n.(type) {
+				case *ast.ImportSpec:
+					return false
+				case *ast.Ident:
+					text = n.Name
+				case *ast.BasicLit:
+					text = n.Value
+				}
+				if of := name.FindString(text); of != "" {
+					t.Errorf("%s: %s names %s, which registers itself", fset.Position(n.Pos()), text, of)
 				}
 				return true
 			})

@@ -56,7 +56,13 @@ func init() {
 				Doc: "additive increase per round trip, form=rate"},
 			minRateParam(", form=rate"),
 		},
-		New: newHPCC,
+		// The reference moves once in a round trip, by a U that is an average over T: with
+		// a multiplicative increase each time it answers the same measurement several
+		// times, overshoots, and the links are empty by turns. maxStage=5 is what the
+		// paper's testbed has (section 5.1). n=10 is for as many flows on a link as share
+		// that of a machine, so that additive increase finds what is free in between.
+		Machines: map[string]string{"maxStage": "5", "n": "10"},
+		New:      newHPCC,
 	})
 }
 

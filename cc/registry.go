@@ -21,6 +21,11 @@ type Info struct {
 	Note   string          `json:"note,omitempty"` // what else its user must know
 	Params []options.Param `json:"params"`
 
+	// Machines are options with other values where the flows of a machine's kernel are
+	// sent by it: few flows share a machine's link, and T is several round trips of the
+	// idle network, since it must hold what the machine adds.
+	Machines map[string]string `json:"-"`
+
 	// New reads the options once and returns the constructor of one queue
 	// pair's state. The constructor is called for each queue pair, so it
 	// shares what New prepared and only allocates the state itself. New
@@ -52,7 +57,17 @@ func Register(in Info) {
 			panic(fmt.Sprintf("cc: %s: %v", in.Name, err))
 		}
 	}
+	for _, key := range slices.Sorted(maps.Keys(in.Machines)) {
+		if !in.has(key) {
+			panic(fmt.Sprintf("cc: %s on machines sets %q, which it does not have", in.Name, key))
+		}
+	}
 	registry[in.Name] = &in
+}
+
+// has reports whether the algorithm has an option of this name.
+func (in *Info) has(name string) bool {
+	return slices.ContainsFunc(in.Params, func(p options.Param) bool { return p.Name == name })
 }
 
 // preset registers name as the algorithm of with some options set; source
@@ -72,7 +87,7 @@ func preset(name, of, title, source string, set map[string]string) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(set)) {
-		if !slices.ContainsFunc(in.Params, func(p options.Param) bool { return p.Name == key }) {
+		if !in.has(key) {
 			panic(fmt.Sprintf("cc: preset %s sets %q, which %s does not have", name, key, of))
 		}
 	}

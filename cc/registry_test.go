@@ -27,6 +27,9 @@ func TestEveryAlgorithmIsDescribed(t *testing.T) {
 		if _, ok := a.(Resetter); !ok {
 			t.Errorf("%s cannot be reset", in.Name)
 		}
+		if _, err := Factory(in.Name, in.Machines); err != nil {
+			t.Errorf("%s: what machines have in place of the defaults is refused: %v", in.Name, err)
+		}
 		for _, p := range in.Params {
 			if p.Rule() {
 				continue

@@ -2,6 +2,7 @@ package hostnic
 
 import (
 	"gswitch/frame"
+	inband "gswitch/int"
 	"gswitch/wire"
 )
 
@@ -28,16 +29,16 @@ func (n *NIC) Receive(now frame.Time, port uint16, v []frame.Ref) {
 }
 
 // Expect implements frame.Expecter: it guesses the queue pair from where the number is in
-// our frames.
+// our frames, those with the longest telemetry if they have any.
 func (n *NIC) Expect(port uint16, r frame.Ref) {
 	b := n.arena.Bytes(r)
 	bth := wire.EthernetLen + wire.IPv4Len + wire.UDPLen
-	if len(b) < bth+wire.HPCCLen+wire.BTHLen {
+	if len(b) < bth+inband.LongestHeader+wire.BTHLen {
 		return
 	}
 	ack := be.Uint16(b[bth-6:]) == wire.RoCEv2Port
 	if !ack {
-		bth += wire.HPCCLen
+		bth += inband.LongestHeader
 	}
 	i := wire.BTH(b[bth:]).DestQP() & (1<<n.numbers.bits - 1)
 	if int(i) >= len(n.qps) {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"gswitch/frame"
+	inband "gswitch/int"
 	"gswitch/wire"
 )
 
@@ -36,8 +37,8 @@ func (a *address) is(b []byte) bool {
 }
 
 // templateLen is the longest header of ours, up to the base transport header:
-// Ethernet, IPv6, UDP, HPCC's block or an empty one of INT-MD, BTH.
-const templateLen = wire.EthernetLen + wire.IPv6Len + wire.UDPLen + wire.HPCCLen + wire.BTHLen
+// Ethernet, IPv6, UDP, telemetry in which no switch has inserted anything, BTH.
+const templateLen = wire.EthernetLen + wire.IPv6Len + wire.UDPLen + inband.LongestHeader + wire.BTHLen
 
 // template is the header of a kind of frame, which each copies and patches.
 type template struct {

@@ -2,6 +2,7 @@ package inband
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"gswitch/frame"
@@ -79,6 +80,20 @@ func ModeOf(port uint16) Mode {
 	return None
 }
 
+// Fitting returns the format of HPCC's block for paths of so many switches: the one whose
+// sender reserves the records, and the one that grows where these have no room for all.
+func Fitting(switches int) Mode {
+	if switches > wire.HPCCSlots {
+		return HPCCGrow
+	}
+	return HPCC
+}
+
+// Rooms says how many switches the formats have room for, under the names of the formats.
+func Rooms() string {
+	return fmt.Sprintf("%s has room for %d switches, %s and %s for %d", HPCC, wire.HPCCSlots, HPCCGrow, INTMD, MaxHops)
+}
+
 // Records returns how many switches have written into a telemetry header of a
 // frame to the given UDP port, 0 where it is no header.
 func Records(port uint16, b []byte) int {
@@ -122,6 +137,9 @@ func (c Codec) WithRates(t *RateTable) Codec {
 
 // Mode returns the format.
 func (c *Codec) Mode() Mode { return c.mode }
+
+// LongestHeader is the largest HeaderLen of any format.
+const LongestHeader = max(wire.HPCCLen, wire.HPCCBase, wire.INTShimLen+wire.INTMDLen)
 
 // HeaderLen is the bytes that the sender reserves and Init fills.
 func (c *Codec) HeaderLen() int {

@@ -353,3 +353,25 @@ func TestICRCSurvives(t *testing.T) {
 		}
 	}
 }
+
+func TestFittingHasRoomForThePath(t *testing.T) {
+	longest := 0
+	for m := range modes {
+		c := inband.NewCodec(m, nil)
+		longest = max(longest, c.HeaderLen())
+	}
+	if longest != inband.LongestHeader {
+		t.Errorf("the longest header has %d bytes, and is said to have %d", longest, inband.LongestHeader)
+	}
+	for n := range inband.MaxHops + 1 {
+		if m := inband.Fitting(n); modes[m] < n {
+			t.Errorf("%v is to fit paths of %d switches, and records %d", m, n, modes[m])
+		}
+	}
+	if m := inband.Fitting(wire.HPCCSlots); m != inband.HPCC {
+		t.Errorf("%v for paths that the sender's records suffice for", m)
+	}
+	if got, want := inband.Rooms(), "hpcc has room for 5 switches, hpcc-grow and int-md for 15"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -2300,7 +2300,7 @@ type Counter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
 	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
-	Feature       string                 `protobuf:"bytes,3,opt,name=feature,proto3" json:"feature,omitempty"` // such as qcn
+	Feature       string                 `protobuf:"bytes,3,opt,name=feature,proto3" json:"feature,omitempty"` // that counts, by its name
 	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`       // that of the metric, without the prefix gswitch_
 	Labels        []*Label               `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty"`   // that say where at the port, such as queue
 	Kind          string                 `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"`       // of what is counted, where the counter distinguishes kinds

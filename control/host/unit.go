@@ -14,6 +14,7 @@ import (
 	"gswitch/control"
 	"gswitch/dataplane"
 	"gswitch/hostnic/agent"
+	inband "gswitch/int"
 	"gswitch/wire"
 )
 
@@ -72,7 +73,7 @@ func headers(h *config.Host) int {
 	}
 	telemetry := 0
 	if h.Telemetry.Format != "none" {
-		telemetry = wire.HPCCLen
+		telemetry = inband.LongestHeader
 	}
 	return h.Before() + ip + wire.UDPLen + telemetry + wire.BTHLen + wire.RETHLen + wire.ICRCLen
 }

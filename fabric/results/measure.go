@@ -1,6 +1,7 @@
 package results
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,8 +14,9 @@ type Measure struct {
 	Label string
 }
 
-// Measures are the values that reports show first, in this order. Runs may
-// have others; reports show them after these, under their own names.
+// Measures are the values that reports show first, in this order, those of registered
+// systems included. Runs may have others; reports show them after these, under their own
+// names.
 var Measures = []Measure{
 	{"flows_total", "flows"},
 	{"flows_unfinished_total", "  unfinished"},
@@ -56,10 +58,6 @@ var Measures = []Measure{
 	{"pause_share", "paused share of time"},
 	{"host_pause_share", "  of hosts"},
 	{"deadlocks_total", "deadlocks"},
-	{"tokens_total", "tokens of Escape"},
-	{"tokens_reclaimed_total", "  that came to nothing"},
-	{"escaped_total", "  frames released"},
-	{"escape_strays_total", "  released without one"},
 	{"paths_choices_total", "adaptive choices"},
 	{"paths_tier1_share", "  first tier"},
 	{"paths_tier2_share", "  second tier"},
@@ -77,6 +75,24 @@ var Measures = []Measure{
 	{"timeout_share", "  flows with one"},
 	{"quenches_total", "long pauses of hosts"},
 	{"notices_total", "notices to senders"},
+}
+
+// Register adds what reports show of a system, behind the measure after. It panics if there
+// is none of that name, or one of the others is there already.
+func Register(after string, all ...Measure) {
+	index := func(name string) int {
+		return slices.IndexFunc(Measures, func(m Measure) bool { return m.Name == name })
+	}
+	at := index(after)
+	if at < 0 {
+		panic(fmt.Sprintf("results: %q, behind which %v are to stand, is no measure", after, all))
+	}
+	for i, m := range all {
+		if index(m.Name) >= 0 {
+			panic(fmt.Sprintf("results: %s is registered already", m.Name))
+		}
+		Measures = slices.Insert(Measures, at+1+i, m)
+	}
 }
 
 // MeasuresOf returns the measures that any of the runs has: first those of

@@ -12,7 +12,6 @@ import (
 	inband "gswitch/int"
 	"gswitch/policy"
 	"gswitch/vswitch"
-	"gswitch/wire"
 )
 
 // counters adds the counters of nodes and links over the whole run.
@@ -196,8 +195,8 @@ func (c *tally) unstamped(out *results.Run) {
 	}
 	out.Values["telemetry_unstamped_total"] = float64(missing)
 	if missing > 0 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("telemetry: %d of %d records of switches were not written (%s): what needs telemetry did not see those queues; switch.int.mode: hpcc has room for %d switches, hpcc-grow and int-md for %d",
-			missing, all, why[2:], wire.HPCCSlots, inband.MaxHops))
+		out.Warnings = append(out.Warnings, fmt.Sprintf("telemetry: %d of %d records of switches were not written (%s): what needs telemetry did not see those queues; switch.int.mode: %s",
+			missing, all, why[2:], inband.Rooms()))
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"gswitch/hostnic"
 	inband "gswitch/int"
 	"gswitch/transport"
-	"gswitch/wire"
 )
 
 // ethernetOverhead is preamble, frame check sequence and interframe gap in bytes (IEEE
@@ -168,8 +167,7 @@ func each(r *scenario.Run, names []string, visit func(string)) error {
 }
 
 // telemetry returns the telemetry format of data frames. A run has one, since one parser
-// serves them all. HPCC's header has room for the longest path in a data centre, and
-// grows if paths are longer.
+// serves them all. It has room for the longest path.
 func telemetry(r *scenario.Run) inband.Mode {
 	d := r.Doc
 	if m, named := inband.ParseMode(d.Switch.INT.Mode); named {
@@ -184,10 +182,7 @@ func telemetry(r *scenario.Run) inband.Mode {
 	}
 	for _, name := range names {
 		if in, ok := cc.Lookup(name); ok && in.Needs&feature.Telemetry != 0 {
-			if r.Topology.LongestPath() > wire.HPCCSlots {
-				return inband.HPCCGrow
-			}
-			return inband.HPCC
+			return inband.Fitting(r.Topology.LongestPath())
 		}
 	}
 	return inband.None

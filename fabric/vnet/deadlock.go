@@ -14,7 +14,7 @@ type Deadlock struct {
 }
 
 // Deadlocks returns the cycles of queues that wait for each other at now. A cycle that
-// outlasts the time in which a pause ends by itself lasts forever, unless frames escape.
+// outlasts the time in which a pause ends by itself lasts forever, unless something moves frames out of it.
 // On real frames, call it after Halt only.
 func (n *Network) Deadlocks(now frame.Time) []Deadlock { return n.Circles(n.Waits(now)) }
 

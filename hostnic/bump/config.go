@@ -51,7 +51,7 @@ type Config struct {
 	NIC       hostnic.Config
 	MAC       wire.MAC // of the host; zero: that of the first frame of the kernel
 	MTU       int      // of the outer link: bytes of an IP packet
-	Hops      int      // switches that lengthen telemetry (hpcc-grow, int-md); 0 = 8
+	Hops      int      // switches that lengthen telemetry, in formats that grow; 0 = 8
 	INT       *inband.Profile
 	Transport transport.Config // Mode and Cap included
 	Default   Rule
@@ -130,22 +130,12 @@ func (c Config) prepared() (Config, error) {
 // all headers it fits the outer link.
 func (c *Config) packet(v4 bool, mode inband.Mode) int {
 	codec := inband.NewCodec(mode, c.INT)
-	n := c.MTU - wire.IPv6Len - wire.UDPLen - codec.HeaderLen() - wire.BTHLen - wire.ICRCLen
+	n := c.MTU - wire.IPv6Len - wire.UDPLen - codec.FullLen(c.Hops) - wire.BTHLen - wire.ICRCLen
 	if v4 {
 		n += wire.IPv6Len - wire.IPv4Len
 	}
-	switch mode {
-	case inband.HPCCGrow:
-		n -= c.Hops * wire.HPCCRecord
-	case inband.INTMD:
-		n -= c.Hops * intRecord
-	}
 	return n &^ 3 // RDMA pads to whole words
 }
-
-// intRecord is what a switch adds to INT-MD with all that it can record: six
-// words (INT 2.1 section 4.7).
-const intRecord = 24
 
 // Packet returns the bytes that an IPv4 packet in a channel of no special rule
 // may have.
