@@ -139,6 +139,7 @@ func TestRefusals(t *testing.T) {
 		{"ecn", sw("qos: {q: {queues: [{queue: 1, ecn: {kmin: 2KB, kmax: 1KB}}]}}"), "x.yaml:7:47: switches[0].qos.q.queues[0].ecn.kmin: 2kB is more than kmax, 1kB"},
 		{"ecn without kmax", sw("qos: {q: {queues: [{queue: 1, ecn: {kmin: 2KB}}]}}"), "x.yaml:7:40: switches[0].qos.q.queues[0].ecn.kmax: is missing"},
 		{"burst without a rate", sw("qos: {q: {queues: [{queue: 1, burst: 3KB}]}}"), "x.yaml:7:42: switches[0].qos.q.queues[0].burst: is ahead of no max_rate; write that, too"},
+		{"burst that no time can say", sw("qos: {q: {queues: [{queue: 1, max_rate: 1bps, burst: 3GB}]}}"), "x.yaml:7:58: switches[0].qos.q.queues[0].burst: 3GB is not between 0B and 1GiB"},
 		{"strict with weight", sw("qos: {q: {queues: [{queue: 1, strict: true, weight: 3}]}}"), "x.yaml:7:57: switches[0].qos.q.queues[0].weight: contradicts strict: a strict queue has no weight"},
 		{"route elsewhere", sw("routes: [{prefix: 10.0.0.0/8, via: 192.0.2.1}]"), "x.yaml:7:40: switches[0].routes[0].via: 192.0.2.1 is on no network of this switch: no port and no VLAN has an address there"},
 		{"route with host bits", sw("routes: [{prefix: 10.1.0.0/8, blackhole: true}]"), "x.yaml:7:23: switches[0].routes[0].prefix: 10.1.0.0/8 has bits beyond its length; write 10.0.0.0/8"},

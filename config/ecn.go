@@ -5,6 +5,7 @@ import (
 
 	"gswitch/frame"
 	"gswitch/scheduler"
+	"gswitch/section"
 )
 
 // Law returns what a queue has.
@@ -39,9 +40,15 @@ func (p *PI) Law() scheduler.PI {
 	return scheduler.PI{Ref: uint32(p.Ref), A: p.A, B: p.B, Max: p.Max, Period: frame.Time(p.Period)}
 }
 
-func (d decoder) validatePI(q *Queue, path string) {
-	law := q.PI.Law()
-	if err := law.Validate(); err != nil && !d.Refused(path+".pi") {
-		d.Fail(path+".pi", "%v", err)
+// validatePI checks the numbers of a queue's controller, if none was refused by itself.
+func (d decoder) validatePI(p *PI, path string) {
+	for _, key := range section.Keys(p) {
+		if d.Refused(path + "." + key) {
+			return
+		}
+	}
+	law := p.Law()
+	if err := law.Validate(); err != nil {
+		d.Fail(path, "%v", err)
 	}
 }

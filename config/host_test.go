@@ -69,7 +69,7 @@ func TestHostExample(t *testing.T) {
 	}
 	text = append(text, several...)
 	for key := range schemaKeys(HostsSchema()) {
-		if !strings.Contains(string(text), key+":") {
+		if !strings.Contains(string(text), key+":") && !strings.HasPrefix(key, "x_") { // of otherScheme
 			t.Errorf("the example does not have the key %s", key)
 		}
 	}

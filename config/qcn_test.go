@@ -45,3 +45,16 @@ func TestQCNAndPIRefusals(t *testing.T) {
 		}
 	}
 }
+
+// Where a number of a controller is refused by itself, nothing else is said of it.
+func TestRefusedNumberOfPI(t *testing.T) {
+	for name, pi := range map[string]string{
+		"ref": "{ref: 4GiB, a: 2e-7, b: 1e-7, period: 10us}",
+		"a":   "{ref: 1KB, a: 2, b: 1e-7, period: 10us}",
+	} {
+		_, err := Parse("x.yaml", []byte(profiled("queues: [{queue: 3, pi: "+pi+"}]", "")))
+		if err == nil || !strings.Contains(err.Error(), "pi."+name+":") || strings.Contains(err.Error(), "ECN:") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

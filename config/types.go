@@ -182,7 +182,7 @@ type Queue struct {
 	Strict  bool       `yaml:"strict" doc:"true: before all weighted queues. The default where no weight is given."`
 	Weight  int        `yaml:"weight" range:"1,1000" doc:"Share among the weighted queues (deficit round robin)."`
 	MaxRate units.Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
-	Burst   units.Size `yaml:"burst" range:"0,4294967295" doc:"Bytes that it may send ahead of max_rate after an idle time. None if left out."`
+	Burst   units.Size `yaml:"burst" range:"0,1073741824" doc:"Bytes that it may send ahead of max_rate after an idle time. None if left out."`
 
 	Order *Order `yaml:"order" doc:"How its frames leave. First in, first out if left out. The port needs a rate."`
 	Ranking

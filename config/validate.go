@@ -165,7 +165,7 @@ func (d decoder) validateQueue(q *Queue, path string) {
 		d.Fail(path+".weight", "contradicts strict: a strict queue has no weight")
 	}
 	if q.PI != nil {
-		d.validatePI(q, path)
+		d.validatePI(q.PI, path+".pi")
 	}
 	if q.Burst != 0 && q.MaxRate == 0 {
 		d.Fail(path+".burst", "is ahead of no max_rate; write that, too")

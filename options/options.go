@@ -49,6 +49,9 @@ func (p *Param) Check() error {
 	if p.Name == "" || p.Doc == "" || p.Source == "" {
 		return fmt.Errorf("option %q lacks a name, a description or a source", p.Name)
 	}
+	if !slices.Contains([]Unit{Number, Count, Rate, Bytes, Time, Flag, Choice}, p.Unit) {
+		return fmt.Errorf("option %q has the unit %q, which there is not", p.Name, p.Unit)
+	}
 	if p.Rule() {
 		return nil
 	}

@@ -77,7 +77,7 @@ func (c *RateClock) Charge(n uint32) {
 	}
 }
 
-// Span returns how long n bytes take, rounded down to a nanosecond.
+// Span returns how long n bytes, at most MaxBurst, take, rounded down to a nanosecond.
 func (c *RateClock) Span(n uint32) frame.Time {
 	if c.den == 0 || n == 0 {
 		return 0

@@ -29,7 +29,8 @@ type QueueConfig struct {
 	Weight uint32
 
 	// MaxRate is a limit in bit/s, 0 for none, counted like the link's rate.
-	// Burst is how many bytes the queue may send ahead of it after an idle time.
+	// Burst is how many bytes the queue may send ahead of it after an idle time, at most
+	// MaxBurst.
 	MaxRate uint64
 	Burst   uint32
 
@@ -63,6 +64,10 @@ type PortConfig struct {
 // bytes without FCS: preamble and start delimiter 8, FCS 4, inter-frame gap 12.
 const EthernetOverhead = 24
 
+// MaxBurst bounds QueueConfig.Burst: at 1 bit/s it lasts for 272 years, about as long as a
+// frame.Time can say.
+const MaxBurst = 1 << 30
+
 // MaxWeight bounds QueueConfig.Weight: beyond it the turn of a queue would
 // last for gigabytes.
 const MaxWeight = 10000
@@ -86,6 +91,8 @@ func (c *PortConfig) Validate() error {
 			return fmt.Errorf("queue %d: ECN with kmin %d below kmax %d needs a pmax above 0", i, q.ECN.KMin, q.ECN.KMax)
 		case q.Burst != 0 && q.MaxRate == 0:
 			return fmt.Errorf("queue %d: burst %d without a max rate", i, q.Burst)
+		case q.Burst > MaxBurst:
+			return fmt.Errorf("queue %d: burst %d is above %d", i, q.Burst, MaxBurst)
 		}
 		switch {
 		case q.Order != nil && q.Discipline != nil:

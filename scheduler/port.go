@@ -63,7 +63,7 @@ func (p *Port) Configure(now frame.Time, cfg PortConfig) {
 		q.link, q.overhead = &p.clock, p.overhead
 		q.ecn = newMarker(c.ECN, &q.ecn)
 		q.shaper.SetRate(c.MaxRate)
-		q.burst = q.shaper.Span(c.Burst)
+		q.burst = q.shaper.Span(min(c.Burst, MaxBurst))
 		q.setGate()
 		p.setAdmission(now, i, q, c.Admission)
 		p.reorder(now, i, q, c)

@@ -339,6 +339,22 @@ func TestMaxRate(t *testing.T) {
 	}
 }
 
+// The longest burst is whole at the least rate, and a longer one is refused.
+func TestLongestBurst(t *testing.T) {
+	var cfg PortConfig
+	cfg.Queues[5].MaxRate = 1
+	for _, burst := range []uint32{MaxBurst, MaxBurst + 1, 1<<32 - 1} {
+		cfg.Queues[5].Burst = burst
+		if err := cfg.Validate(); (err == nil) != (burst == MaxBurst) {
+			t.Errorf("burst %d: %v", burst, err)
+		}
+		p := NewPort(frame.MustArena(16, 2048, 32), cfg, 1)
+		if want := frame.Time(MaxBurst) * 8 * frame.Second; p.q[5].burst != want {
+			t.Errorf("burst %d lasts for %d ns, want %d", burst, p.q[5].burst, want)
+		}
+	}
+}
+
 // A limited queue of an unlimited port keeps its rate although the caller is
 // always late.
 func TestMaxRateLateCaller(t *testing.T) {

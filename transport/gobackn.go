@@ -7,7 +7,7 @@ import (
 
 // GoBackN is what RoCE NICs do: the receiver discards what is out of order,
 // and the sender goes back to the gap.
-var GoBackN = Register(Kind{
+var GoBackN = register(Kind{
 	Name: "go-back-n", Code: 0, Title: "the receiver discards what is out of order, the sender goes back to the gap",
 	Paper: "InfiniBand Architecture Specification, volume 1, section 9.7", Cite: "IBTA, vol. 1",
 	Params: []options.Param{nakIntervalParam, nakEveryParam, retransmitDelayParam, dynamicRTOParam},
@@ -15,7 +15,7 @@ var GoBackN = Register(Kind{
 })
 
 // IRNGoBackN is an ablation: IRN's cap and timeouts, recovery by going back.
-var IRNGoBackN = Register(Kind{
+var IRNGoBackN = register(Kind{
 	Name: "irn-go-back-n", Code: 2, Title: "IRN's cap and timeouts with recovery by going back, an ablation",
 	Paper: "Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018, section 4.3", Cite: "IRN, SIGCOMM'18",
 	Params: []options.Param{restartParam, nParam, nakIntervalParam, nakEveryParam, retransmitDelayParam, dynamicRTOParam},

@@ -6,7 +6,7 @@ import (
 )
 
 // IRN is selective retransmission with a bitmap at both ends and two timeouts.
-var IRN = Register(Kind{
+var IRN = register(Kind{
 	Name: "irn", Code: 1, Title: "selective retransmission with a bitmap at both ends, a cap on the packets in flight and two timeouts",
 	Paper: "Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018", Cite: "IRN, SIGCOMM'18",
 	Params: []options.Param{rulesParam, restartParam, nParam, nackThresholdParam, partialAckParam, retransmitDelayParam, dynamicRTOParam},
@@ -16,7 +16,7 @@ var IRN = Register(Kind{
 
 // IRNNoSACK is an ablation: the receiver keeps what is out of order but reports
 // only the cumulative number.
-var IRNNoSACK = Register(Kind{
+var IRNNoSACK = register(Kind{
 	Name: "irn-no-sack", Code: 3, Title: "IRN with cumulative acknowledgements alone, an ablation",
 	Paper: "Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018, section 4.3", Cite: "IRN, SIGCOMM'18",
 	Params: []options.Param{restartParam, nParam, retransmitDelayParam, dynamicRTOParam},

@@ -68,19 +68,25 @@ func (k *Kind) MarshalJSON() ([]byte, error) {
 
 var kinds []*Kind
 
-// Register adds a scheme. Packages call it when they are initialized. It panics if the
-// description is wrong, which is a defect of the program and shows at start-up.
+// Register adds a scheme of another module. Packages call it when they are initialized. It
+// panics if the description is wrong, which is a defect of the program and shows at
+// start-up.
 func Register(k Kind) *Kind {
+	if k.Code < OwnCodes || k.Code == 255 { // which records have no room for
+		panic(fmt.Sprintf("transport: %s has code %d; those of other modules are from %d to 254", k.Name, k.Code, OwnCodes))
+	}
+	return register(k)
+}
+
+// register adds a scheme, whatever its code.
+func register(k Kind) *Kind {
 	for i := range k.Params {
-		if err := k.Params[i].Check(); err != nil {
+		if err := k.checkOption(i); err != nil {
 			panic(fmt.Sprintf("transport: %s: %v", k.Name, err))
 		}
 	}
-	switch {
-	case k.Step == nil || k.Expired == nil || k.Nak == nil && !k.SACKs || k.Set == nil && len(k.Params) > 0:
+	if k.Step == nil || k.Expired == nil || k.Nak == nil && !k.SACKs || k.Set == nil && len(k.Params) > 0 {
 		panic(fmt.Sprintf("transport: %s lacks a rule", k.Name))
-	case k.Code == 255:
-		panic(fmt.Sprintf("transport: %s has code 255, which records have no room for", k.Name))
 	}
 	if slices.ContainsFunc(kinds, func(o *Kind) bool { return o.Name == k.Name || o.Code == k.Code }) {
 		panic(fmt.Sprintf("transport: name %q or code %d is registered twice", k.Name, k.Code))
@@ -88,6 +94,34 @@ func Register(k Kind) *Kind {
 	kinds = append(kinds, &k)
 	slices.SortFunc(kinds, func(a, b *Kind) int { return int(a.Code) - int(b.Code) })
 	return &k
+}
+
+// reserved are the keys that options stand beside in scenarios (hosts.transport).
+var reserved = []string{"mode", "params", "cap", "rto_low", "rto_high", "auto_rto", "ack_every", "rc3"}
+
+// checkOption says what is wrong with an option. Documents have one key for the options of
+// a name, so those of all schemes are of one unit.
+func (k *Kind) checkOption(i int) error {
+	p := &k.Params[i]
+	if err := p.Check(); err != nil {
+		return err
+	}
+	if slices.Contains(reserved, p.Name) {
+		return fmt.Errorf("option %q has the name of a key that all schemes share; take another name", p.Name)
+	}
+	for _, q := range k.Params[:i] {
+		if q.Name == p.Name {
+			return fmt.Errorf("option %q is described twice", p.Name)
+		}
+	}
+	for _, o := range kinds {
+		for _, q := range o.Params {
+			if q.Name == p.Name && q.Unit != p.Unit {
+				return fmt.Errorf("option %q is a %s, but %s has one of this name that is a %s; take another name", p.Name, p.Unit, o.Name, q.Unit)
+			}
+		}
+	}
+	return nil
 }
 
 // Kinds returns all schemes, in the order of their codes.

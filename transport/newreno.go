@@ -7,7 +7,7 @@ import (
 
 // NewReno is TCP without SACK: a timeout goes back, and what the receiver kept
 // is jumped over.
-var NewReno = Register(Kind{
+var NewReno = register(Kind{
 	Name: "newreno", Code: 5, Title: "TCP's recovery without selective acknowledgements",
 	Paper: "RFC 6582, RFC 5681, RFC 6298", Cite: "RFC 6582",
 	Note: "rto_high is the initial timeout and rto_low the least",

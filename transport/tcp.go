@@ -7,7 +7,7 @@ import (
 
 // TCP is recovery by a SACK scoreboard, as iWARP uses it: SACKed and lost
 // packets leave the flight.
-var TCP = Register(Kind{
+var TCP = register(Kind{
 	Name: "tcp", Code: 4, Title: "TCP's recovery with selective acknowledgements: three packets above a gap, a timer from round trips",
 	Paper: "RFC 6675, RFC 6298", Cite: "RFC 6675",
 	Note:   "rto_high is the initial timeout and rto_low the least",

@@ -1,11 +1,13 @@
 package scenario
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
 	"gswitch/config"
+	"gswitch/options"
 	"gswitch/transport"
 	"gswitch/units"
 )
@@ -57,6 +59,28 @@ func TestRecoveryOptions(t *testing.T) {
 			}
 		} else if err != nil || got != c.want {
 			t.Errorf("%+v: %+v, %v; want %+v", c.in, got, err, c.want)
+		}
+	}
+}
+
+// No option of a scheme has the name of a key of hosts.transport that all schemes share:
+// that is refused at registration.
+func TestOptionsBesideSharedKeys(t *testing.T) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Transport]()) {
+		key := f.Tag.Get("yaml")
+		if key == "" {
+			continue // of the options
+		}
+		k := *transport.GoBackN
+		k.Name, k.Code = "shared-"+key, transport.OwnCodes
+		k.Params = []options.Param{{Name: key, Unit: options.Number, Default: "1", Doc: "an option", Source: "ours"}}
+		said := func() (said string) {
+			defer func() { said = fmt.Sprint(recover()) }()
+			transport.Register(k)
+			return
+		}()
+		if !strings.Contains(said, "has the name of a key that all schemes share") {
+			t.Fatalf("an option %q: %s", key, said)
 		}
 	}
 }

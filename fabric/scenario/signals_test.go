@@ -62,3 +62,25 @@ func TestNoticesPass(t *testing.T) {
 	}
 	parse(t, small+"pfc: {enabled: true, classes: [0, 7]}\n", Options{})
 }
+
+// Of a key and the one that there was before only one may be written.
+func TestOldKeyOfOccupancy(t *testing.T) {
+	for _, c := range []struct {
+		keys, want, port string
+	}{
+		{"{whole_port: true}", "", "port"},
+		{"{occupancy: queue}", "", "queue"},
+		{"{whole_port: true, occupancy: queue}", "s.yaml:9:28: switch.int.whole_port: stands beside occupancy; leave this one out", ""},
+		{"{whole_port: false, occupancy: port}", "switch.int.whole_port: stands beside", ""},
+	} {
+		s, err := Parse("s.yaml", []byte(small+"switch: {int: "+c.keys+"}\n"), Options{})
+		switch {
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v, want %q", c.keys, err, c.want)
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.keys, err)
+		case c.want == "" && s.Runs[0].Doc.Switch.INT.Record().Occupancy != c.port:
+			t.Errorf("%s: %+v", c.keys, s.Runs[0].Doc.Switch.INT.Record())
+		}
+	}
+}

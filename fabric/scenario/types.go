@@ -130,6 +130,13 @@ func (t *INT) Record() intpoint.Stamp {
 	return s
 }
 
+// occupancy refuses the key that there was before beside the one in its place.
+func (v *validator) occupancy() {
+	if v.sec.Has("switch.int.whole_port") && v.sec.Has("switch.int.occupancy") {
+		v.sec.Fail("switch.int.whole_port", "stands beside occupancy; leave this one out")
+	}
+}
+
 // PFC is priority flow control.
 type PFC struct {
 	Enabled bool  `yaml:"enabled" doc:"true: the classes are lossless."`

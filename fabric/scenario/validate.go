@@ -78,6 +78,7 @@ func (v *validator) switches() {
 	v.features()
 	v.wholes()
 	v.ecn()
+	v.occupancy()
 	v.queues()
 	v.exclusions()
 	v.replay()

@@ -10,6 +10,7 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
+	"gswitch/options"
 	"gswitch/transport"
 	"gswitch/wire"
 )
@@ -391,4 +392,36 @@ func FuzzDatagrams(f *testing.F) {
 			t.Errorf("%d chunks are lost", 2048-n)
 		}
 	})
+}
+
+// configured counts how often the options of the scheme counted were read.
+var configured int
+
+var counted = func() *transport.Kind {
+	k := *transport.GoBackN
+	k.Name, k.Code, k.Params = "counted", transport.OwnCodes+1, nil
+	k.Set = func(*transport.Config, *options.Values) { configured++ }
+	return transport.Register(k)
+}()
+
+// The options of schemes are read when an agent is made, not for each request of another
+// host.
+func TestOptionsAreReadOnce(t *testing.T) {
+	configured = 0
+	p := newPair(t, nil)
+	if configured != 2 {
+		t.Errorf("two agents read the options %d times", configured)
+	}
+	p.serve(0)
+	for range 3 {
+		tr := transfer(p, 1000, 1)
+		tr.Recovery = counted
+		if p.finish(tr); tr.Err != nil || tr.Received.Bytes != 1000 {
+			t.Errorf("%v: received %+v", tr.Err, tr.Received)
+		}
+	}
+	if configured != 2 {
+		t.Errorf("with three transfers they were read %d times", configured)
+	}
+	p.idle()
 }
