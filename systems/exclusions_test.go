@@ -218,6 +218,14 @@ func TestEachExclusionIsRefused(t *testing.T) {
 	}
 }
 
+// Features that exclude each other in a queue are taken in different ones.
+func TestScenarioHasFeaturesOfDifferentClasses(t *testing.T) {
+	both := strings.Replace(simulated("hull", "rocc"), "hull: {enabled: true, classes: [2]}", "hull: {enabled: true, classes: [1]}", 1)
+	if _, err := scenario.Parse("x.yaml", []byte(both), scenario.Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // What documents refuse of two things that each may have alone is a pair of the table.
 func TestEachRefusalIsAnExclusion(t *testing.T) {
 	excluded := func(a, b string) bool {
