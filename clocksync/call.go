@@ -17,6 +17,9 @@ type Follow struct {
 	Refused error `json:"-"` // set when it is done
 }
 
+// Refusal implements feature.Refuser.
+func (c *Follow) Refusal() error { return c.Refused }
+
 // SendBy is a call of a clock: messages go to these ports, too, or with Only to no others.
 type SendBy struct {
 	Ports Ports
@@ -42,9 +45,9 @@ func (c *SendBy) Do(_ frame.Time, state any) {
 	}
 }
 
-// The first byte of an encoded call. A plan of a controller has 1 (feature.TakePlan).
+// The first byte of an encoded call.
 const (
-	planKind   = 1
+	planKind   = feature.PlanKind
 	followKind = 2
 	sendByKind = 3
 )
@@ -70,6 +73,18 @@ func (c *SendBy) Encode(b []byte) []byte {
 	return b
 }
 
+func decodeFollow(text []byte) (feature.Call, error) {
+	c, d := &Follow{}, json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c.Options); err != nil {
+		return nil, fmt.Errorf("options of a clock: %w", err)
+	}
+	if text[0] != '{' || d.InputOffset() != int64(len(text)) {
+		return nil, fmt.Errorf("options of a clock: %q is not one object, and nothing else", text)
+	}
+	return c, nil
+}
+
 // DecodeCall is the inverse of Encode of the calls of a clock.
 func DecodeCall(b []byte) (feature.Call, error) {
 	if len(b) == 0 {
@@ -79,13 +94,7 @@ func DecodeCall(b []byte) (feature.Call, error) {
 	case planKind:
 		return feature.DecodePlan(b)
 	case followKind:
-		c := &Follow{}
-		d := json.NewDecoder(bytes.NewReader(b[1:]))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&c.Options); err != nil {
-			return nil, fmt.Errorf("options of a clock: %w", err)
-		}
-		return c, nil
+		return decodeFollow(b[1:])
 	case sendByKind:
 		d := command.Decoder{B: b[1:]}
 		c := &SendBy{Only: d.Byte(1) == 1}

@@ -2,9 +2,9 @@ package clocksync
 
 import (
 	"bytes"
-	"reflect"
 	"testing"
 
+	"gswitch/command/commandtest"
 	"gswitch/feature"
 	"gswitch/frame"
 )
@@ -21,17 +21,12 @@ func someCalls() []feature.Call {
 }
 
 func TestCallsAreEncoded(t *testing.T) {
-	for _, c := range someCalls() {
-		b := c.Encode([]byte{99})
-		if back, err := DecodeCall(b[1:]); b[0] != 99 || err != nil || !reflect.DeepEqual(back, c) {
-			t.Errorf("%+v came back from %q as %+v, %v", c, b, back, err)
-		}
-	}
+	commandtest.Encoded(t, someCalls(), DecodeCall)
 	// The form outlives the version: records that were made keep their meaning.
 	if b := someCalls()[2].Encode(nil); !bytes.Equal(b, append(append([]byte{3, 0}, make([]byte, 7)...), append([]byte{1}, append(make([]byte, 16), 0x80, 0, 0, 0, 0, 0, 0, 0)...)...)) {
 		t.Errorf("ports are encoded as %x", b)
 	}
-	for _, bad := range []string{"", "\x00", "\x04", "\x01\x07", "\x02", "\x02{\"Strange\":1}", "\x03\x02", "\x03\x00\x00"} {
+	for _, bad := range []string{"", "\x00", "\x04", "\x01\x07", "\x02", "\x02{\"Strange\":1}", "\x02null", "\x02{} trailing garbage", "\x02{}{}", "\x02{}\n", "\x02 {}", "\x03\x02", "\x03\x00\x00"} {
 		if c, err := DecodeCall([]byte(bad)); err == nil {
 			t.Errorf("%q is taken for %+v", bad, c)
 		}
@@ -71,16 +66,50 @@ func TestCallsAreCarriedOut(t *testing.T) {
 }
 
 func FuzzDecodeCall(f *testing.F) {
-	for _, c := range someCalls() {
-		f.Add(c.Encode(nil))
+	for _, text := range []string{"null", "{} trailing garbage", `{"Root":true,"Accept":-1,"Interval":9223372036854775807}`, `{"Accept":-7}`} {
+		f.Add(append([]byte{followKind}, text...))
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := DecodeCall(b)
+	commandtest.Fuzz(f, someCalls(), DecodeCall)
+}
+
+// Options whose sums overflow, or that name ports that cannot be, are refused: a clock that
+// took them could be due in the past for ever.
+func TestCallsAreBounded(t *testing.T) {
+	root := func(text string) string {
+		return `{"Root":true,"Accept":-1,"Backup":-1,"Interval":90000` + text + `}`
+	}
+	parented := func(text string) string { return `{"Accept":1,"Backup":-1,"Interval":90000` + text + `}` }
+	follow := func(text string) error {
+		c, err := DecodeCall(append([]byte{followKind}, text...))
 		if err != nil {
-			return
+			t.Fatalf("%s: %v", text, err)
 		}
-		if again, err := DecodeCall(c.Encode(nil)); err != nil || !reflect.DeepEqual(again, c) {
-			t.Errorf("%q is %+v, which is encoded and comes back as %+v, %v", b, c, again, err)
+		w := newWired(t)
+		f := c.(*Follow)
+		if f.Do(0, held{w.root}); f.Refused == nil {
+			for range 3 { // it is due later each time
+				due := w.root.Due()
+				if w.root.Advance(due); due < 0 || w.root.Due() <= due {
+					t.Errorf("%s: due at %d, and then at %d", text, due, w.root.Due())
+				}
+			}
 		}
-	})
+		return feature.Refusal(c)
+	}
+	for _, text := range []string{root(""), root(`,"Origin":1800000000000000000`), parented(""), parented(`,"Timeout1":200000,"Unstamped":9223372036854775807`)} {
+		if err := follow(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{
+		root(`,"Interval":9223372036854775807`), root(`,"Interval":4611686018427387904`), root(`,"Interval":3600000000001`),
+		root(`,"Accept":-7`), root(`,"Backup":-2`), parented(`,"Accept":-7`), parented(`,"Backup":256`),
+		root(`,"Origin":9223372036854775807`), root(`,"Origin":-1`), root(`,"DelayEvery":9223372036854775807`), root(`,"Announce":9223372036854775807`),
+		root(`,"Unstamped":-1`), root(`,"Unstamped":9223372036854775806`), root(`,"Drift":9223372036854775807`), root(`,"EpsBase":9223372036854775807`),
+		parented(`,"Timeout1":9223372036854775807`), parented(`,"Timeout1":4611686018427387904,"Timeout2":4611686018427387904`), parented(`,"Recovery":9223372036854775807`),
+	} {
+		if err := follow(text); err == nil {
+			t.Errorf("%s is followed", text)
+		}
+	}
 }

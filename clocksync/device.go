@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"math/bits"
 
+	"gswitch/feature"
 	"gswitch/frame"
 )
 
 // MaxPorts is how many ports a device has at most.
-const MaxPorts = 256
+const MaxPorts = feature.MaxPorts
 
 // NoPort stands where no port is accepted: at the root.
 const NoPort = -1
@@ -78,6 +79,12 @@ const (
 // EpsHop is the uncertainty that each hop adds with stamps made in hardware.
 const EpsHop = 5 * frame.Nanosecond
 
+// Limits of what a clock is configured with: sums of its times do not overflow.
+const (
+	longest   = 3600 * frame.Second
+	mostDrift = 1e9
+)
+
 // Validate reports what is wrong with c.
 func (c *Config) Validate() error {
 	switch {
@@ -87,6 +94,16 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("clock: the root accepts no port, and all others accept one (root %t, port %d)", c.Root, c.Accept)
 	case c.Accept >= MaxPorts || c.Backup >= MaxPorts:
 		return fmt.Errorf("clock: ports %d and %d: there are %d at most", c.Accept, c.Backup, MaxPorts)
+	case c.Accept < NoPort || c.Backup < NoPort:
+		return fmt.Errorf("clock: ports %d and %d: the lowest is 0, and %d stands for none", c.Accept, c.Backup, NoPort)
+	case max(c.Interval, c.Timeout1, c.Timeout2, c.Recovery) > longest:
+		return fmt.Errorf("clock: an interval of %v, and timeouts of %v, %v and %v: none is longer than %v", c.Interval.Duration(), c.Timeout1.Duration(), c.Timeout2.Duration(), c.Recovery.Duration(), longest.Duration())
+	case max(c.Hop, c.EpsBase, c.EpsBackup) > longest:
+		return fmt.Errorf("clock: uncertainties of %v, %v and %v: none is more than %v", c.Hop.Duration(), c.EpsBase.Duration(), c.EpsBackup.Duration(), longest.Duration())
+	case c.Drift > mostDrift:
+		return fmt.Errorf("clock: a drift of %d parts in 10^9: it is no more than %d", c.Drift, int64(mostDrift))
+	case c.Origin < 0 || c.Origin > maxSeconds*frame.Second:
+		return fmt.Errorf("clock: a root that begins at %v: it is from 0 to %d s", c.Origin.Duration(), int64(maxSeconds))
 	case c.Interval <= 0:
 		return fmt.Errorf("clock: an interval of %v: it must be positive", c.Interval.Duration())
 	case c.Free && c.Timeout1 != 0:

@@ -26,6 +26,19 @@ type Options struct {
 	Answers bool
 }
 
+// Validate reports what is wrong with o.
+func (o *Options) Validate() error {
+	switch {
+	case o.DelayEvery < 0 || o.Announce < 0 || o.Unstamped < 0:
+		return fmt.Errorf("clock: a negative time between messages, or by which they are late")
+	case max(o.DelayEvery, o.Announce) > longest:
+		return fmt.Errorf("clock: %v and %v between messages: it is no more than %v", o.DelayEvery.Duration(), o.Announce.Duration(), longest.Duration())
+	case o.Unstamped > longest && o.Unstamped != Forever:
+		return fmt.Errorf("clock: messages that are late by %v: it is no more than %v", o.Unstamped.Duration(), longest.Duration())
+	}
+	return o.Config.Validate()
+}
+
 // DefaultDomain keeps Sundial's messages apart from those of the PTP domains that
 // are in use: 0 to 127 are free to users (IEEE 1588-2019 table 2).
 const DefaultDomain = 83
@@ -98,8 +111,8 @@ func (n *Instance) Configure(now frame.Time, o Options) error {
 	if o.Announce == 0 {
 		o.Announce = frame.Second
 	}
-	if o.DelayEvery < 0 || o.Announce < 0 {
-		return fmt.Errorf("clock: a negative time between messages")
+	if err := o.Validate(); err != nil {
+		return err
 	}
 	if err := n.Device.Configure(now, o.Config); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,7 +154,7 @@ func (s *server) PlanClock(_ context.Context, r *api.PlanClockRequest) (*api.Clo
 	if err := d.engine.Command(u.workers[k.at], u.sw.Nodes[k.at], command); err != nil {
 		return nil, connect.NewError(connect.CodeUnavailable, err)
 	}
-	if err := cmp.Or(call.Refused, plan.Refused); err != nil {
+	if err := call.Refusal(); err != nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("switch %s: %w", u.name, err))
 	}
 	out, err := d.clock(u, k)

@@ -30,6 +30,9 @@ type Replayed struct {
 	conf *config.Switch // of this switch, with its defaults
 
 	fixed bool // the configuration of Fix is in force; others are ignored
+
+	refused      int   // calls of features that were refused
+	firstRefused error // why the first of them was
 	// From the header: not in any document, but part of each configuration.
 	epoch  int64
 	secret uint64
@@ -64,7 +67,8 @@ func (r *Replayed) config(s *config.Switch, numbers map[string]int) *vswitch.Con
 // RestoreImage implements replay.Resumer.
 func (r *Replayed) RestoreImage(b []byte) error { return r.Switch.RestoreImage(b) }
 
-// Do implements replay.Machine.
+// Do implements replay.Machine. A call that a feature refused is refused again, and with
+// another configuration others may be: they are counted.
 func (r *Replayed) Do(now frame.Time, command []byte) error {
 	c, err := vswitch.DecodeChange(command)
 	if err != nil {
@@ -72,7 +76,13 @@ func (r *Replayed) Do(now frame.Time, command []byte) error {
 	}
 	a, ok := c.(vswitch.Apply)
 	if !ok {
-		return r.Switch.DoAt(now, c)
+		if err := r.Switch.DoAt(now, c); err != nil {
+			return err
+		}
+		if call, is := c.(*vswitch.CallFeature); is {
+			r.count(call.Refusal())
+		}
+		return nil
 	}
 	if r.fixed {
 		return nil
@@ -92,6 +102,19 @@ func (r *Replayed) Do(now frame.Time, command []byte) error {
 	r.made, r.doc, r.conf = m, doc, conf
 	return nil
 }
+
+// count counts a call that was refused, if it was.
+func (r *Replayed) count(why error) {
+	if why == nil {
+		return
+	}
+	if r.refused++; r.refused == 1 {
+		r.firstRefused = why
+	}
+}
+
+// Refusals returns how many calls of features were refused so far, and why the first was.
+func (r *Replayed) Refusals() (int, error) { return r.refused, r.firstRefused }
 
 // Fix sets the switch's configuration from another document for the whole replay: no
 // other one replaces it. Ports are matched with those of the record by name.

@@ -11,3 +11,17 @@ type Call interface {
 	// Do carries it out; state is the State of the feature's instance.
 	Do(now frame.Time, state any)
 }
+
+// Refuser is a Call that may be refused when it is carried out.
+type Refuser interface {
+	// Refusal returns why it was, nil if it was not.
+	Refusal() error
+}
+
+// Refusal returns why a call that was carried out was refused, nil if it was not.
+func Refusal(c Call) error {
+	if r, may := c.(Refuser); may {
+		return r.Refusal()
+	}
+	return nil
+}

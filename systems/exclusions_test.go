@@ -37,9 +37,9 @@ var texts = map[string]text{
 	"push_out":             {profile: "push_out: {port: 1MB}", scenario: "push_out: {port: 1MB}"},
 	"ecn":                  {queue: "ecn: {kmin: 10KB, kmax: 20KB}", scenario: "ecn: {kmin: 10KB, kmax: 20KB}"},
 	"pi":                   {queue: "pi: {ref: 10KB, a: 2e-7, b: 1e-7, period: 10us}", scenario: "ecn: {pi: {ref: 10KB, a: 2e-7, b: 1e-7, period: 10us}}"},
-	"rocc":                 {profile: "rocc: {queues: [2]}"},
-	"qcn":                  {profile: "qcn: {queues: [2]}"},
-	"hull":                 {profile: "hull: {queues: [2]}"},
+	"rocc":                 {profile: "rocc: {queues: [2]}", scenario: "rocc: {enabled: true, classes: [2]}"},
+	"qcn":                  {profile: "qcn: {queues: [2]}", scenario: "qcn: {enabled: true, classes: [2]}"},
+	"hull":                 {profile: "hull: {queues: [2]}", scenario: "hull: {enabled: true, classes: [2]}"},
 	"lossradar":            {profile: "lossradar: {queues: [2]}"},
 	"lstf":                 {profile: "lstf: {queues: [2]}"},
 	"crossbar":             {sw: "crossbar: {ingress: 2MiB}", scenario: "crossbar: {enabled: true}"},
@@ -197,6 +197,11 @@ func TestEachExclusionIsRefused(t *testing.T) {
 		default:
 			err = taken(x.A, x.B)
 		}
+		if a.scenario != "" && b.scenario != "" && !sameKey(text{sw: a.scenario}, text{sw: b.scenario}) {
+			if err := inScenario(x.A, x.B); err == nil || !strings.Contains(err.Error(), x.Beside()) {
+				t.Errorf("%s beside %s in a scenario: %v\nwant %s", x.A, x.B, err, x.Beside())
+			}
+		}
 		if err == nil || !strings.HasPrefix(err.Error(), "x.yaml:") || !strings.Contains(err.Error(), x.Beside()) {
 			t.Errorf("%s beside %s: %v\nwant %s", x.A, x.B, err, x.Beside())
 			continue
@@ -210,6 +215,14 @@ func TestEachExclusionIsRefused(t *testing.T) {
 		}) {
 			t.Errorf("%s beside %s is refused without its key: %v", x.A, x.B, err)
 		}
+	}
+}
+
+// Features that exclude each other in a queue are taken in different ones.
+func TestScenarioHasFeaturesOfDifferentClasses(t *testing.T) {
+	both := strings.Replace(simulated("hull", "rocc"), "hull: {enabled: true, classes: [2]}", "hull: {enabled: true, classes: [1]}", 1)
+	if _, err := scenario.Parse("x.yaml", []byte(both), scenario.Options{}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gswitch/command"
+	"gswitch/feature"
 	"gswitch/frame"
 )
 
@@ -13,6 +14,15 @@ type CallFeature struct {
 	Feature string
 	Call    Call
 	Refused error // set when it is done: the switch does not have the feature
+}
+
+// Refusal returns why the call was refused when it was carried out, by the switch or by the
+// feature; nil if it was not.
+func (c *CallFeature) Refusal() error {
+	if c.Refused != nil {
+		return c.Refused
+	}
+	return feature.Refusal(c.Call)
 }
 
 func (c *CallFeature) prepare(sw *Switch) (func(frame.Time), error) {

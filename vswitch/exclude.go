@@ -50,11 +50,35 @@ func Exclude(v ...Exclusion) { exclusions = append(exclusions, v...) }
 func Exclusions() []Exclusion { return slices.Clone(exclusions) }
 
 // Excluded returns the first exclusion within a scope that a set of keys violates, nil if
-// there is none. If key is not empty, only exclusions with key as A count.
+// there is none: a registered one, or what holds of all features. If key is not empty, only
+// exclusions with key as A count.
 func Excluded(in Scope, key string, has func(key string) bool) *Exclusion {
 	for i := range exclusions {
 		if x := &exclusions[i]; x.In == in && (key == "" || key == x.A) && has(x.A) && has(x.B) {
 			return x
+		}
+	}
+	for _, f := range features {
+		if (key == "" || key == f.Name) && has(f.Name) {
+			if x := f.excludes(in, has); x != nil {
+				return x
+			}
+		}
+	}
+	return nil
+}
+
+// excludes returns what the registration of a feature keeps it from standing beside.
+func (f *Feature) excludes(in Scope, has func(key string) bool) *Exclusion {
+	if in == OneSwitch && f.Decode != nil && has(SeveralWorkers) {
+		return &Exclusion{A: f.Name, B: SeveralWorkers, In: in, Why: "of which a call reaches only one", Do: "give all ports of the switch to one (ports[].workers)"}
+	}
+	if in != OneQueue || f.Signals == 0 {
+		return nil
+	}
+	for _, other := range features {
+		if other != f && other.Signals != 0 && has(other.Name) {
+			return &Exclusion{A: f.Name, B: other.Name, In: in, Why: "and senders can follow only one of the two"}
 		}
 	}
 	return nil

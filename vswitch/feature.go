@@ -37,8 +37,8 @@ type Feature struct {
 	// Counters describe what Instance.Read reads.
 	Counters []Counter
 	// Decode is the inverse of Call.Encode; nil: the feature has no calls. A call reaches
-	// the feature's state on one worker, that of the ports: Check must insist on one
-	// (Config.OneWorker).
+	// the feature's state on one worker, that of the ports: a configuration that has
+	// options of the feature is refused if its ports are on several.
 	Decode func(b []byte) (Call, error)
 
 	// Whole makes the section, with nothing set, of documents about a switch as a whole,

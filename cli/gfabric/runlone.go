@@ -125,8 +125,8 @@ func newRunNode(h *replay.Header, set []string, pool *frame.Pool) (fixable, erro
 	return &runSwitch{x, l.Network.Switches[l.Network.SwitchAt(l.Node)]}, nil
 }
 
-// refusals are the commands that failed with other settings, and why the first did.
-func (x *runNode) refusals() (int, error) { return x.Refused, x.FirstRefused }
+// Refusals are the commands that failed with other settings, and why the first did.
+func (x *runNode) Refusals() (int, error) { return x.Refused, x.FirstRefused }
 
 // Ports implements replayable.
 func (x *runNode) Ports() map[uint16]string { return x.names }

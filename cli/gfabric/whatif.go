@@ -133,7 +133,7 @@ type outcome struct {
 
 	timeouts, retransmissions uint64 // of a host
 
-	refused int    // commands of a host that failed
+	refused int    // commands that failed
 	first   error  // why the first did
 	lost    string // why the record has nothing from here on
 }
@@ -198,8 +198,8 @@ func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, o
 	if lost := (replay.LostError{}); errors.As(err, &lost) {
 		o.lost = lost.Why
 	}
-	if x, ok := sw.(interface{ refusals() (int, error) }); ok {
-		o.refused, o.first = x.refusals()
+	if x, ok := sw.(interface{ Refusals() (int, error) }); ok {
+		o.refused, o.first = x.Refusals()
 	}
 	if h, ok := sw.(hostLike); ok {
 		o.timeouts, o.retransmissions = repairs(h.NIC())
@@ -230,7 +230,7 @@ type difference struct {
 	Replayed float64   `json:"replayed_seconds"`
 	First    float64   `json:"first_seconds"` // when a frame would have left otherwise; -1: none would
 	Rows     []changed `json:"different"`
-	Refused  int       `json:"commands_refused,omitempty"` // to a host, that its own settings let it carry out
+	Refused  int       `json:"commands_refused,omitempty"` // that its own settings let it carry out
 	Why      string    `json:"refused_because,omitempty"`  // of the first of them
 	Lost     string    `json:"lost,omitempty"`             // why the record ends early
 
@@ -277,7 +277,7 @@ func (o *outcome) against(would *outcome) *difference {
 	for _, at := range slices.SortedFunc(maps.Keys(all), func(x, y dropped) int { return cmp.Or(cmp.Compare(x.port, y.port), cmp.Compare(x.reason, y.reason)) }) {
 		row(at.port, "drops of what came in, "+at.reason.String(), o.drops[at], would.drops[at])
 	}
-	if d.Refused, d.Lost = would.refused, o.lost; would.first != nil {
+	if d.Refused, d.Lost = max(would.refused-o.refused, 0), o.lost; d.Refused > 0 {
 		d.Why = would.first.Error()
 	}
 	if d.first != frame.Never {

@@ -46,6 +46,9 @@ type port struct {
 	under    int // messages that have not departed
 }
 
+// A clock has as many ports as a switch: this does not compile otherwise.
+var _ = [1]struct{}{}[vswitch.MaxPorts-clocksync.MaxPorts]
+
 // Of returns the clock of a switch, nil if it has none. Like every reader of a
 // node's state it is called between two steps of it.
 func Of(n *vswitch.Node) *Clock {

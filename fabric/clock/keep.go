@@ -54,12 +54,17 @@ func NewKeeper(n *vnet.Network, s *Spec, options []clocksync.Options, live Live)
 				if err := n.Change(now, sw, f); err != nil {
 					return err
 				}
-				return f.Refused
+				return f.Refusal()
 			}
 		} else {
 			h, _ := n.HostByName(node.Name)
 			m.Instance = ordinary.Of(n.Hosts[h]).Instance
-			m.call = func(now frame.Time, c feature.Call) error { return n.Call(now, h, ordinary.Name, c) }
+			m.call = func(now frame.Time, c feature.Call) error {
+				if err := n.Call(now, h, ordinary.Name, c); err != nil {
+					return err
+				}
+				return feature.Refusal(c)
+			}
 		}
 		k.byID[m.Identity()] = i
 	}
@@ -198,10 +203,7 @@ func (k *Keeper) bring(now frame.Time, p *Plan, next []clocksync.Options, change
 		stage(level, func(now frame.Time, i int) {
 			o := next[i]
 			o.Transmit = *k.nodes[i].Transmit()
-			f := &clocksync.Follow{Options: o}
-			if k.call(now, i, f); f.Refused != nil {
-				k.n.Engine.Stop(f.Refused)
-			}
+			k.call(now, i, &clocksync.Follow{Options: o})
 			k.now[i] = next[i]
 		})
 	}

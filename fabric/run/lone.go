@@ -62,8 +62,8 @@ func NewLone(h *records.Header, set []string, pool *frame.Pool) (*Lone, error) {
 }
 
 // Do implements replay.Machine. With other settings some commands may fail that did not, as
-// where a queue pair is not open any more, or a switch has no port to a next hop: these are
-// counted.
+// where a queue pair is not open any more, a switch has no port to a next hop, or a feature
+// refuses a call: these are counted.
 func (l *Lone) Do(now frame.Time, b []byte) error {
 	if sw := l.Network.SwitchAt(l.Node); sw >= 0 {
 		c, err := vswitch.DecodeChange(b)
@@ -73,7 +73,11 @@ func (l *Lone) Do(now frame.Time, b []byte) error {
 		if _, is := c.(vswitch.Apply); is {
 			return errors.New("the switches of a run get no other configuration")
 		}
-		return l.may(l.Network.Change(now, sw, c))
+		err = l.Network.Change(now, sw, c)
+		if call, is := c.(*vswitch.CallFeature); is && err == nil {
+			err = call.Refusal()
+		}
+		return l.may(err)
 	}
 	c, err := l.command(b)
 	if err != nil {

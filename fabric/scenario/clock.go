@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -30,9 +29,6 @@ type Clock struct {
 	Watch      string         `yaml:"watch" doc:"A node that is recorded over time, with values of its own (clock_watched_eps)."`
 }
 
-// defaultHop is the uncertainty of a hop in virtual time, where nothing is measured.
-const defaultHop = 5 * units.Nanosecond
-
 // ClockDomain is a failure domain.
 type ClockDomain struct {
 	Name  string   `yaml:"name" need:"yes" doc:"Name."`
@@ -59,7 +55,7 @@ func (r *Run) ClockSpec() (*clock.Spec, error) {
 		return nil, err
 	}
 	s := &clock.Spec{Scheme: scheme, Root: c.Root, Interval: frame.Time(c.Interval), Timeout1: frame.Time(c.Timeout1), Timeout2: frame.Time(c.Timeout2),
-		Hop: frame.Time(cmp.Or(c.Hop, defaultHop)), Drift: int64(c.Drift) * 1000, Controller: frame.Time(c.Controller), Push: frame.Time(c.Push), Seed: r.Seed}
+		Hop: frame.Time(c.Hop), Drift: int64(c.Drift) * 1000, Controller: frame.Time(c.Controller), Push: frame.Time(c.Push), Seed: r.Seed}
 	for _, d := range c.Domains {
 		var nodes []string
 		for _, n := range d.Nodes {

@@ -117,8 +117,9 @@ func (v *validator) features() {
 		rates = append(rates, v.t.Links[i].Rate)
 	}
 	slices.Sort(rates)
+	rates = slices.Compact(rates) // once: it clears what it removes
 	for _, f := range v.doc.Features() {
-		for _, rate := range slices.Compact(rates) {
+		for _, rate := range rates {
 			if _, err := f.Section.Options(0xff, rate); err != nil {
 				v.sec.Fail("switch."+f.Name, "with links of %v: %v", units.Rate(rate), err)
 				break

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"cmp"
+	"slices"
 
 	"gswitch/config"
 	"gswitch/fabric"
@@ -98,5 +99,23 @@ func (v *validator) exclusions() {
 	if x := vswitch.Excluded(vswitch.OneSwitch, "", func(key string) bool { return has[key] }); x != nil {
 		key := map[string]string{"choose": "paths.choose", vswitch.Dropping: "order"}[x.A]
 		v.sec.Fail("switch."+cmp.Or(key, x.A), "%s", x.Beside())
+	}
+	v.queueExclusions()
+}
+
+// queueExclusions rejects features that exclude each other in the egress queue of a class.
+func (v *validator) queueExclusions() {
+	var on [8][]string // the features of each class
+	for _, f := range v.doc.Features() {
+		refused := false
+		for _, class := range f.Classes {
+			at := &on[class&7]
+			has := func(key string) bool { return key == f.Name || slices.Contains(*at, key) }
+			if x := vswitch.Excluded(vswitch.OneQueue, f.Name, has); x != nil && !refused {
+				v.sec.Fail("switch."+f.Name, "in class %d it %s", class, x.Beside())
+				refused = true
+			}
+			*at = append(*at, f.Name)
+		}
 	}
 }

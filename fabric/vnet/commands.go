@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	"gswitch/telemetry"
@@ -91,14 +92,14 @@ func (n *Network) TakeReports(now frame.Time, host int, feature string, taken fu
 }
 
 // Call calls a feature of a host.
-func (n *Network) Call(now frame.Time, host int, feature string, c hostnic.Call) error {
-	state := n.Hosts[host].Feature(feature)
+func (n *Network) Call(now frame.Time, host int, name string, c hostnic.Call) error {
+	state := n.Hosts[host].Feature(name)
 	if state == nil {
-		return fmt.Errorf("virtual network %s: host %s has no %s", n.Topology.Name, n.HostName(host), feature)
+		return fmt.Errorf("virtual network %s: host %s has no %s", n.Topology.Name, n.HostName(host), name)
 	}
 	c.Do(n.hostTime(now, host), state)
 	if n.flows.command != nil {
-		n.flows.command(now, host, &Command{Kind: CommandCall, Of: feature, Frame: c.Encode(nil)})
+		n.flows.command(now, host, &Command{Kind: CommandCall, Of: name, Frame: c.Encode(nil)})
 	}
 	n.Engine.Poke(n.engine[n.hostNode[host]])
 	return nil
@@ -114,7 +115,10 @@ func (n *Network) carryCall(now frame.Time, host int, c *Command) error {
 	if err != nil {
 		return err
 	}
-	return n.Call(now, host, c.Of, call)
+	if err := n.Call(now, host, c.Of, call); err != nil {
+		return err
+	}
+	return feature.Refusal(call)
 }
 
 // Carry makes one host carry out a command that was recorded in another network with the
