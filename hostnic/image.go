@@ -29,8 +29,8 @@ func Imager() *frame.Imager {
 // schemes returns the types of options that schemes of recovery have of their own.
 func schemes() (types []reflect.Type) {
 	for _, k := range transport.Kinds() {
-		if c, err := k.Configure(nil); err == nil && c.Own != nil {
-			types = append(types, reflect.TypeOf(c.Own.Options))
+		if own := k.Defaults().Own; own != nil {
+			types = append(types, reflect.TypeOf(own.Options))
 		}
 	}
 	return types

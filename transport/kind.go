@@ -47,6 +47,8 @@ type Kind struct {
 	Resent func(s *Sender)
 	// Expired starts the recovery after a timeout.
 	Expired func(s *Sender, now frame.Time)
+
+	defaults Config
 }
 
 // OwnCodes is the first code for schemes of other modules.
@@ -90,6 +92,10 @@ func register(k Kind) *Kind {
 	}
 	if slices.ContainsFunc(kinds, func(o *Kind) bool { return o.Name == k.Name || o.Code == k.Code }) {
 		panic(fmt.Sprintf("transport: name %q or code %d is registered twice", k.Name, k.Code))
+	}
+	var err error
+	if k.defaults, err = k.Configure(nil); err != nil {
+		panic(fmt.Sprintf("transport: %v", err))
 	}
 	kinds = append(kinds, &k)
 	slices.SortFunc(kinds, func(a, b *Kind) int { return int(a.Code) - int(b.Code) })
@@ -170,6 +176,9 @@ func (k *Kind) Configure(given map[string]string) (Config, error) {
 	}
 	return c, nil
 }
+
+// Defaults returns the configuration of a scheme without options, as Configure does.
+func (k *Kind) Defaults() Config { return k.defaults }
 
 // Options that several schemes have.
 var (

@@ -24,37 +24,17 @@ type Config struct {
 	Algorithm func(name string) (func(*cc.Env) cc.Algorithm, error)
 }
 
-// schemes are those of loss recovery, with their defaults.
-type schemes []transport.Config
-
-func newSchemes() (*schemes, error) {
-	var all schemes
-	for _, kind := range transport.Kinds() {
-		c, err := kind.Configure(nil)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c)
-	}
-	return &all, nil
-}
-
 // recovery is the transport of a queue pair with the given scheme, nil for go-back-N, and
 // cap. The options of Config.Transport are those of its scheme; another one has its
 // defaults.
-func (a *Agent) recovery(kind *transport.Kind, cap uint32) *transport.Config {
-	t := a.cfg.Transport
+func (c *Config) recovery(kind *transport.Kind, cap uint32) *transport.Config {
+	t := c.Transport
 	if kind == nil {
 		kind = transport.GoBackN
 	}
 	if kind != t.Kind() {
 		low, high := t.RTOLow, t.RTOHigh
-		t = transport.Config{}
-		for _, c := range *a.schemes {
-			if c.Recovery == kind {
-				t = c
-			}
-		}
+		t = kind.Defaults()
 		t.RTOLow, t.RTOHigh = low, high
 	}
 	t.Recovery, t.Cap = kind, cap
@@ -71,8 +51,6 @@ type Agent struct {
 	draws hostnic.Draws // numbers and keys that other hosts see
 
 	secret hostnic.Secret // of cookies
-
-	schemes *schemes
 
 	transfers []*Transfer
 	sessions  []*session
@@ -118,16 +96,12 @@ func New(cfg *Config, pool *frame.Pool) (*Agent, error) {
 	if err := c.Transport.Validate(); err != nil {
 		return nil, fmt.Errorf("agent %s: %w", c.NIC.Name, err)
 	}
-	schemes, err := newSchemes()
-	if err != nil {
-		return nil, fmt.Errorf("agent %s: %w", c.NIC.Name, err)
-	}
 	nic, err := hostnic.New(&c.NIC, pool)
 	if err != nil {
 		return nil, err
 	}
 	c.NIC = nic.Config()
-	return &Agent{cfg: c, nic: nic, arena: pool.Arena, slots: make([]slot, maxQPs), draws: hostnic.NewDraws("numbers of the connection manager", c.NIC.Seed), secret: hostnic.NewSecret("cookies of the connection manager", c.NIC.Seed), schemes: schemes, due: frame.Never}, nil
+	return &Agent{cfg: c, nic: nic, arena: pool.Arena, slots: make([]slot, maxQPs), draws: hostnic.NewDraws("numbers of the connection manager", c.NIC.Seed), secret: hostnic.NewSecret("cookies of the connection manager", c.NIC.Seed), due: frame.Never}, nil
 }
 
 // complete returns the configuration with defaults filled in.

@@ -55,7 +55,7 @@ func (a *Agent) connect(now frame.Time, h *handshake, o *opening, local *uint32,
 			h.due = now + resolving
 			return nil
 		}
-		cfg := hostnic.QPConfig{RemoteAddr: o.to, RemoteMAC: mac, Class: o.class, Transport: *a.recovery(o.recovery, o.cap), CC: o.newCC,
+		cfg := hostnic.QPConfig{RemoteAddr: o.to, RemoteMAC: mac, Class: o.class, Transport: *a.cfg.recovery(o.recovery, o.cap), CC: o.newCC,
 			INT: o.int, INTProfile: a.cfg.INT, InitialPSN: uint32(a.draws.Next()) & 0xffffff, Verbs: o.verbs}
 		if *local, err = a.nic.OpenQP(now, &cfg); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (a *Agent) connect(now frame.Time, h *handshake, o *opening, local *uint32,
 
 // sendRequest asks the other end for its queue pair, or whether it still has it.
 func (a *Agent) sendRequest(now frame.Time, h *handshake, o *opening, local uint32) {
-	a.send(now, o.to, &message{kind: request, service: o.service, recovery: a.recovery(o.recovery, 0).Kind().Code, telemetry: uint8(o.int), class: o.class,
+	a.send(now, o.to, &message{kind: request, service: o.service, recovery: a.cfg.recovery(o.recovery, 0).Kind().Code, telemetry: uint8(o.int), class: o.class,
 		id: h.id, qpn: local, port: a.nic.SourcePort(local), psn: h.psn, payload: uint32(a.cfg.NIC.Payload), cap: o.cap, size: o.size, bytes: h.cookie, cc: o.cc})
 }
 

@@ -14,7 +14,6 @@ import (
 // of an image.
 func imager() *frame.Imager {
 	im := hostnic.Imager()
-	im.Kept = append(im.Kept, reflect.TypeFor[*schemes]())
 	im.Types = append(im.Types, reflect.TypeFor[*watched]())
 	for _, err := range []error{errors.New(""), fmt.Errorf("%d", 1), fmt.Errorf("%w", errors.ErrUnsupported)} { // of transfers that just ended
 		im.Types = append(im.Types, reflect.TypeOf(err))

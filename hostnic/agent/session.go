@@ -167,7 +167,7 @@ func (a *Agent) openSession(now frame.Time, d *hostnic.Datagram, m *message) (*s
 		return nil, unknownCC
 	}
 	s := &session{Session: Session{ID: m.id, Peer: d.From, Remote: m.qpn, Service: m.service, Size: m.size, CC: m.cc, Opened: now}, since: now, due: now + sessionLook}
-	cfg := hostnic.QPConfig{RemoteAddr: d.From, RemoteMAC: mac, Class: m.class, Transport: *a.recovery(transport.ByCode(m.recovery), m.cap), CC: algorithm,
+	cfg := hostnic.QPConfig{RemoteAddr: d.From, RemoteMAC: mac, Class: m.class, Transport: *a.cfg.recovery(transport.ByCode(m.recovery), m.cap), CC: algorithm,
 		INT: inband.Mode(m.telemetry), INTProfile: a.cfg.INT, InitialPSN: m.psn}
 	if m.service == Memory {
 		cfg.Verbs = &hostnic.VerbsConfig{Retries: memoryRetries}
