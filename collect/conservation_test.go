@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"gswitch/feature"
 	"gswitch/frame"
 	watch "gswitch/mirror/point"
 	"gswitch/scheduler"
@@ -107,7 +108,7 @@ const (
 // report takes what the systems report.
 func (s *reporting) report() {
 	for _, name := range []string{flows.Name, losses.Name} {
-		from := s.Switch.Nodes[0].Feature(name).(telemetry.Source)
+		from := s.Switch.Nodes[0].Feature(name).(feature.Reporter)
 		for {
 			b, ok := from.TakeReport(nil)
 			if !ok {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gswitch/control/api"
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/telemetry"
 	"gswitch/telemetry/export"
@@ -75,18 +76,14 @@ func (d *Daemon) takeReports(u *unit, x *export.Exporter) {
 		}
 		return
 	}
-	b, ok := u.report, false
 	for _, s := range u.sources(d) {
-		for b, ok = s.TakeReport(b[:0]); ok; b, ok = s.TakeReport(b[:0]) {
-			add(0, s.system, b)
-		}
+		u.report = feature.TakeReports(s, u.report, func(body []byte) { add(0, s.system, body) })
 	}
-	u.report = b
 }
 
 // reporter makes reports on a worker of a switch.
 type reporter struct {
-	telemetry.Source
+	feature.Reporter
 	system string
 }
 
@@ -101,7 +98,7 @@ func (u *unit) sources(d *Daemon) []reporter {
 	for i, w := range u.workers {
 		_ = d.engine.Worker(w).Do(func(frame.Time) { // fails only while the engine is ending
 			for _, f := range vswitch.Features() {
-				if s, ok := u.sw.Nodes[i].Feature(f.Name).(telemetry.Source); ok {
+				if s, ok := u.sw.Nodes[i].Feature(f.Name).(feature.Reporter); ok {
 					found = append(found, reporter{s, f.Name})
 				}
 			}

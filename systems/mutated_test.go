@@ -6,11 +6,11 @@ import (
 	"net/netip"
 	"testing"
 
+	"gswitch/feature"
 	"gswitch/mirror"
 	watch "gswitch/mirror/point"
 	"gswitch/scheduler"
 	"gswitch/section"
-	"gswitch/telemetry"
 	flows "gswitch/telemetry/flowradar/point"
 	losses "gswitch/telemetry/lossradar/point"
 	"gswitch/vswitch"
@@ -99,7 +99,7 @@ func TestMutatedFrames(t *testing.T) {
 			}
 		}
 		for _, name := range []string{flows.Name, losses.Name} {
-			s := r.Switch.Nodes[0].Feature(name).(telemetry.Source)
+			s := r.Switch.Nodes[0].Feature(name).(feature.Reporter)
 			for ok, n := true, 0; ok; taken++ {
 				if n++; n > 10_000 {
 					t.Fatalf("%s has reports for ever", name)

@@ -128,15 +128,6 @@ func ReadReport(r *bufio.Reader, most int) (Report, error) {
 	return rep, err
 }
 
-// Source is the state of a system on a worker (vswitch.Instance.State) that makes
-// reports.
-type Source interface {
-	// TakeReport appends the body of the oldest report that is ready to b, and gives
-	// the report back to the node. It returns false if there is none. One goroutine
-	// calls it, while the node runs.
-	TakeReport(b []byte) ([]byte, bool)
-}
-
 // Desk is where an exporter finds the outbox of a node that may get another one
 // while it runs.
 type Desk[T any] struct {

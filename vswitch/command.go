@@ -9,6 +9,7 @@ import (
 
 	"gswitch/buffer"
 	"gswitch/command"
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/pipeline"
 )
@@ -142,14 +143,12 @@ func (c TakeReports) prepare(sw *Switch) (func(frame.Time), error) {
 		for i, n := range sw.Nodes {
 			for k := range n.features {
 				f := &n.features[k]
-				source, ok := f.State.(interface{ TakeReport([]byte) ([]byte, bool) })
-				if !ok || c.System != "" && c.System != f.Name {
-					continue
-				}
-				for b, ok = source.TakeReport(b[:0]); ok; b, ok = source.TakeReport(b[:0]) {
-					if c.Taken != nil {
-						c.Taken(i, f.Name, b)
-					}
+				if source, ok := f.State.(feature.Reporter); ok && (c.System == "" || c.System == f.Name) {
+					b = feature.TakeReports(source, b, func(body []byte) {
+						if c.Taken != nil {
+							c.Taken(i, f.Name, body)
+						}
+					})
 				}
 			}
 		}

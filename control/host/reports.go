@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gswitch/control"
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	"gswitch/hostnic/agent"
@@ -42,17 +43,14 @@ func (d *Daemon) takeReports(x *export.Exporter) {
 			continue
 		}
 		for _, s := range u.sources() {
-			ok := true
-			for b, ok = s.TakeReport(b[:0]); ok; b, ok = s.TakeReport(b[:0]) {
-				add(s.feature, b)
-			}
+			b = feature.TakeReports(s, b, func(body []byte) { add(s.feature, body) })
 		}
 	}
 }
 
 // reporter makes reports in a host.
 type reporter struct {
-	telemetry.Source
+	feature.Reporter
 	feature string
 }
 
@@ -65,7 +63,7 @@ func (u *unit) sources() []reporter {
 	u.sourcesAt, u.reporters = time.Now(), nil
 	_ = u.worker.Do(func(frame.Time) { // fails only while the engine is ending
 		for _, f := range hostnic.Features() {
-			if s, ok := u.agent.NIC().Feature(f.Name).(telemetry.Source); ok {
+			if s, ok := u.agent.NIC().Feature(f.Name).(feature.Reporter); ok {
 				u.reporters = append(u.reporters, reporter{s, f.Name})
 			}
 		}

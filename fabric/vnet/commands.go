@@ -8,7 +8,6 @@ import (
 	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/hostnic"
-	"gswitch/telemetry"
 )
 
 // CommandKind is the kind of a Command.
@@ -77,17 +76,12 @@ func (n *Network) Inject(now frame.Time, host int, b []byte, class uint8) bool {
 
 // TakeReports takes the reports that are ready of a feature of a host. taken is called for
 // each, with its body, which is valid until taken returns; nil: the reports are discarded.
-func (n *Network) TakeReports(now frame.Time, host int, feature string, taken func(worker int, feature string, body []byte)) {
-	if source, ok := n.Hosts[host].Feature(feature).(telemetry.Source); ok {
-		var b []byte
-		for b, ok = source.TakeReport(b); ok; b, ok = source.TakeReport(b[:0]) {
-			if taken != nil {
-				taken(0, feature, b)
-			}
-		}
+func (n *Network) TakeReports(now frame.Time, host int, name string, taken func(body []byte)) {
+	if source, ok := n.Hosts[host].Feature(name).(feature.Reporter); ok {
+		feature.TakeReports(source, nil, taken)
 	}
 	if n.flows.command != nil {
-		n.flows.command(now, host, &Command{Kind: CommandReports, Of: feature})
+		n.flows.command(now, host, &Command{Kind: CommandReports, Of: name})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"gswitch/cc"
 	"gswitch/command"
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
@@ -107,14 +108,12 @@ func (c *Configure) do(now frame.Time, a *Agent) { c.Refused = a.Reconfigure(now
 func (c TakeReports) do(_ frame.Time, a *Agent) {
 	var b []byte
 	for _, f := range hostnic.Features() {
-		source, ok := a.nic.Feature(f.Name).(interface{ TakeReport([]byte) ([]byte, bool) })
-		if !ok {
-			continue
-		}
-		for b, ok = source.TakeReport(b[:0]); ok; b, ok = source.TakeReport(b[:0]) {
-			if c.Taken != nil {
-				c.Taken(f.Name, b)
-			}
+		if source, ok := a.nic.Feature(f.Name).(feature.Reporter); ok {
+			b = feature.TakeReports(source, b, func(body []byte) {
+				if c.Taken != nil {
+					c.Taken(f.Name, body)
+				}
+			})
 		}
 	}
 }

@@ -197,7 +197,7 @@ func (l *losses) take(now frame.Time) {
 		if c == nil {
 			continue
 		}
-		report := func(_ int, _ string, body []byte) {
+		report := func(body []byte) {
 			r, err := lossradar.Parse(body, c.Shape.Cells)
 			if err != nil {
 				l.err = cmp.Or(l.err, err)
@@ -209,7 +209,7 @@ func (l *losses) take(now frame.Time) {
 			}
 		}
 		if sw := l.n.SwitchAt(node); sw >= 0 {
-			err := l.n.Change(now, sw, vswitch.TakeReports{System: meters.Name, Taken: report})
+			err := l.n.Change(now, sw, vswitch.TakeReports{System: meters.Name, Taken: func(_ int, _ string, body []byte) { report(body) }})
 			l.err = cmp.Or(l.err, err)
 		} else {
 			l.n.TakeReports(now, l.n.HostAt(node), nic.Name, report)

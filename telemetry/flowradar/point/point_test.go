@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gswitch/feature"
 	"gswitch/frame"
-	"gswitch/telemetry"
 	"gswitch/telemetry/flowradar"
 	"gswitch/vswitch"
 	st "gswitch/vswitch/switchtest"
@@ -368,7 +368,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	}
 }
 
-var _ telemetry.Source = (*Point)(nil)
+var _ feature.Reporter = (*Point)(nil)
 
 // BenchmarkFlows is what counting costs a frame, beside a switch that does not.
 func BenchmarkFlows(b *testing.B) {
