@@ -50,20 +50,13 @@ func NewKeeper(n *vnet.Network, s *Spec, options []clocksync.Options, live Live)
 		if sw, ok := n.SwitchByName(node.Name); ok {
 			m.Instance = boundary.Of(n.Switches[sw].Nodes[0]).Instance
 			m.call = func(now frame.Time, c feature.Call) error {
-				f := &vswitch.CallFeature{Feature: boundary.Name, Call: c}
-				if err := n.Change(now, sw, f); err != nil {
-					return err
-				}
-				return f.Refusal()
+				return n.Change(now, sw, &vswitch.CallFeature{Feature: boundary.Name, Call: c})
 			}
 		} else {
 			h, _ := n.HostByName(node.Name)
 			m.Instance = ordinary.Of(n.Hosts[h]).Instance
 			m.call = func(now frame.Time, c feature.Call) error {
-				if err := n.Call(now, h, ordinary.Name, c); err != nil {
-					return err
-				}
-				return feature.Refusal(c)
+				return n.Call(now, h, ordinary.Name, c)
 			}
 		}
 		k.byID[m.Identity()] = i

@@ -73,11 +73,7 @@ func (l *Lone) Do(now frame.Time, b []byte) error {
 		if _, is := c.(vswitch.Apply); is {
 			return errors.New("the switches of a run get no other configuration")
 		}
-		err = l.Network.Change(now, sw, c)
-		if call, is := c.(*vswitch.CallFeature); is && err == nil {
-			err = call.Refusal()
-		}
-		return l.may(err)
+		return l.may(l.Network.Change(now, sw, c))
 	}
 	c, err := l.command(b)
 	if err != nil {

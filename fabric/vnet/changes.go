@@ -7,8 +7,9 @@ import (
 	"gswitch/vswitch"
 )
 
-// Change makes a switch carry out a change. Apart from frames, links and time, changes are
-// all that alters a switch during a run.
+// Change makes a switch carry out a change. The error says as well why a feature refused a
+// call. Apart from frames, links and time, changes are all that alters a switch during a
+// run.
 func (n *Network) Change(now frame.Time, sw int, c vswitch.Change) error {
 	cmd, err := n.Switches[sw].Prepare(c)
 	if err != nil {
@@ -21,6 +22,9 @@ func (n *Network) Change(now frame.Time, sw int, c vswitch.Change) error {
 		cmd.Do(at)
 	}
 	n.Engine.Poke(node)
+	if call, is := c.(*vswitch.CallFeature); is {
+		return call.Refusal()
+	}
 	return nil
 }
 

@@ -85,7 +85,7 @@ func (n *Network) TakeReports(now frame.Time, host int, name string, taken func(
 	}
 }
 
-// Call calls a feature of a host.
+// Call calls a feature of a host. The error says as well why the feature refused.
 func (n *Network) Call(now frame.Time, host int, name string, c hostnic.Call) error {
 	state := n.Hosts[host].Feature(name)
 	if state == nil {
@@ -96,7 +96,7 @@ func (n *Network) Call(now frame.Time, host int, name string, c hostnic.Call) er
 		n.flows.command(now, host, &Command{Kind: CommandCall, Of: name, Frame: c.Encode(nil)})
 	}
 	n.Engine.Poke(n.engine[n.hostNode[host]])
-	return nil
+	return feature.Refusal(c)
 }
 
 // carryCall calls a feature as a recorded command did.
@@ -109,10 +109,7 @@ func (n *Network) carryCall(now frame.Time, host int, c *Command) error {
 	if err != nil {
 		return err
 	}
-	if err := n.Call(now, host, c.Of, call); err != nil {
-		return err
-	}
-	return feature.Refusal(call)
+	return n.Call(now, host, c.Of, call)
 }
 
 // Carry makes one host carry out a command that was recorded in another network with the
