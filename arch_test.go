@@ -297,21 +297,26 @@ func TestCoreNamesNoPaper(t *testing.T) {
 	paper := regexp.MustCompile(`DeTail|(?i:open_?queue|gentle.?flow|sundial)`)
 	for _, p := range list(t, core...) {
 		eachFile(t, p, func(_ string, fset *token.FileSet, f *ast.File) {
-			ast.Inspect(f, func(n ast.Node) bool {
-				text := ""
-				switch n := n.(type) {
-				case *ast.Ident:
-					text = n.Name
-				case *ast.BasicLit:
-					text = n.Value
-				}
+			eachName(f, func(at token.Pos, text string) {
 				if name := paper.FindString(text); name != "" {
-					t.Errorf("%s: %s is named after a paper that has %s", fset.Position(n.Pos()), text, name)
+					t.Errorf("%s: %s is named after a paper that has %s", fset.Position(at), text, name)
 				}
-				return true
 			})
 		})
 	}
+}
+
+// eachName calls see with the identifiers and literals of a file, which its comments are not.
+func eachName(f *ast.File, see func(at token.Pos, text string)) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			see(n.Pos(), n.Name)
+		case *ast.BasicLit:
+			see(n.Pos(), n.Value)
+		}
+		return true
+	})
 }
 
 // Congestion control is chosen by its name in documents, and says itself what it needs: code
@@ -336,20 +341,10 @@ func TestCoreNamesNoCongestionControl(t *testing.T) {
 			if ast.IsGenerated(f) {
 				return
 			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				text := ""
-				switch n := n.(type) {
-				case *ast.ImportSpec:
-					return false
-				case *ast.Ident:
-					text = n.Name
-				case *ast.BasicLit:
-					text = n.Value
-				}
+			eachName(f, func(at token.Pos, text string) {
 				if of := name.FindString(text); of != "" {
-					t.Errorf("%s: %s names %s, which registers itself", fset.Position(n.Pos()), text, of)
+					t.Errorf("%s: %s names %s, which registers itself", fset.Position(at), text, of)
 				}
-				return true
 			})
 		})
 	}
