@@ -134,6 +134,9 @@ func (n *Node) filter(now frame.Time, list uint16, v []frame.Ref) []frame.Ref {
 		}
 		keep = append(keep, r)
 	}
+	if n.copiesN > 0 {
+		n.sendCopies()
+	}
 	return keep
 }
 
@@ -165,6 +168,13 @@ func (n *Node) act(now frame.Time, act *pipeline.Action, r frame.Ref, m *frame.M
 	return true
 }
 
+// sendCopies takes the copies of mirror to their queues.
+func (n *Node) sendCopies() {
+	v := n.copies[:n.copiesN]
+	n.copiesN = 0
+	n.unchanged(v)
+}
+
 // mirror copies a frame, as it arrived, to a mirror session. Copies use the lowest class,
 // so that they never take lossless buffer, and are not mirrored again.
 func (n *Node) mirror(session uint16, r frame.Ref) {
@@ -174,6 +184,9 @@ func (n *Node) mirror(session uint16, r frame.Ref) {
 	}
 	s := &n.prog.Config.Mirrors[session]
 	n.count.Made++
+	if n.copiesN == len(n.copies) {
+		n.sendCopies()
+	}
 	c := n.pool.Copy(r)
 	if c == frame.Nil {
 		n.countDrop(m.InPort, frame.ArenaExhausted)
@@ -190,5 +203,6 @@ func (n *Node) mirror(session uint16, r frame.Ref) {
 		cm.Len, cm.Wire = uint16(s.Truncate), uint32(s.Truncate)
 	}
 	n.count.Mirrored++
-	n.emitUnchanged(c, cm)
+	n.copies[n.copiesN] = c
+	n.copiesN++
 }

@@ -22,7 +22,10 @@ func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref)
 		head := (*[14]byte)(n.arena.Bytes(r))
 		dst := binary.BigEndian.Uint64(head[0:8]) >> 16
 		src := pipeline.MACKey(m.VID, binary.BigEndian.Uint64(head[6:14])>>16)
-		if dst == last.dst && src == last.src && n.follow(&last, r, m) {
+		if dst == last.dst && src == last.src && m.OutPort == frame.NoPort {
+			m.OutPort = last.out
+			n.count.Flooded += last.flooded
+			n.emit(r)
 			continue
 		}
 		if pp.learn && src != lastSrc {
@@ -57,8 +60,7 @@ func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref)
 		switch {
 		case !lastKnown:
 			if n.flood(now, in, pp, r, m) && pp.storm == (StormControl{}) {
-				last = n.wayOf(dst, src, r)
-				last.flooded = 1
+				last = way{dst, src, 1, m.OutPort}
 			}
 		case out == in:
 			n.drop(r, frame.SamePort)
@@ -69,58 +71,16 @@ func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref)
 		default:
 			m.OutPort = out
 			n.emit(r)
-			last = n.wayOf(dst, src, r)
+			last = way{dst, src, 0, out}
 		}
 	}
 }
 
-// way is the forwarding decision for frames of a vector with the same addresses and VLAN,
-// once one of them has been gathered for a queue, or for the features that see it first.
-// The others only need to be gathered.
+// way is the forwarding decision for frames of a vector with the same addresses and VLAN.
 type way struct {
 	dst, src uint64 // 0, 0: none
-	key      uint64 // of the train that the first one joined, if no feature sees it first
-	flooded  uint64 // 1: it was flooded, to one port
-	limit    uint32 // size up to which the port sends a frame in any case
+	flooded  uint64 // 1: it is a flood, to one port
 	out      uint16
-	class    uint8
-	queue    uint8
-}
-
-// wayOf returns the decision for a frame that was just forwarded, if others may use it.
-func (n *Node) wayOf(dst, src uint64, r frame.Ref) way {
-	t, g := &n.train, n.gatheredN
-	if !t.on || n.forwardsTo == 0 && (t.n == 0 || t.v[t.n-1] != r) || n.forwardsTo != 0 && (g == 0 || n.gathered[g-1] != r) {
-		return way{}
-	}
-	m := n.arena.Meta(r)
-	pp := &n.prog.ports[m.OutPort]
-	if m.Flags&(frame.Own|frame.IsClone) != 0 || pp.vlanMode != VLANTransparent && pp.iface == noIface {
-		return way{}
-	}
-	return way{dst: dst, src: src, key: t.key, limit: pp.maxFrame, out: m.OutPort, class: m.Class, queue: m.Queue}
-}
-
-// follow gathers a frame with those of the same way, unless it differs in something else.
-func (n *Node) follow(w *way, r frame.Ref, m *frame.Meta) bool {
-	t := &n.train
-	if m.OutPort != frame.NoPort || m.Class != w.class || m.Wire > w.limit {
-		return false
-	}
-	if n.forwardsTo != 0 {
-		m.OutPort = w.out
-		n.gather(r)
-		n.count.Flooded += w.flooded
-		return true
-	}
-	if t.key != w.key || !t.bulk || t.n == len(t.v) {
-		return false
-	}
-	m.OutPort, m.Queue = w.out, w.queue
-	t.v[t.n] = r
-	t.n++
-	n.count.Flooded += w.flooded
-	return true
 }
 
 // learn records that a station is behind a port (IEEE 802.1Q 8.7), and reports whether

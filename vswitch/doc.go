@@ -5,11 +5,10 @@
 // # The life of a frame
 //
 // A vector of up to 64 frames that arrived at a port passes these stages, in
-// this order. receive in node.go calls them. Each of the stages up to
-// bridge and route works on the whole vector before the next begins, so that
-// code and tables stay in cache; bridge and route decide about one frame after
-// another and have each emitted and queued at once, but for those that follow
-// each other to the same queue, which join it together (train in enqueue.go).
+// this order. receive in node.go calls them. Each of the stages works on the
+// whole vector before the next begins, so that code and tables stay in cache.
+// Those that follow each other to the same queue join it together (train in
+// enqueue.go).
 //
 //	parse     headers to Meta (package wire)
 //	admit     malformed frames are counted; MAC control frames act on the port at once (control.go);
@@ -18,8 +17,9 @@
 //	filter    the port's access list (acl.go)
 //	bridge    learning, forwarding database, flooding (bridge.go)
 //	route     longest prefix, next hop, MAC and TTL rewrite (route.go)
-//	emit      VLAN tag of the egress port, to the worker that owns it (enqueue.go)
-//	queue     shared-buffer admission, egress queue (enqueue.go, join.go)
+//	egress    link, MTU and VLAN tag of the egress port (decided.go)
+//	enqueue   to the worker that owns the port (handover.go); shared-buffer admission, egress
+//	          queue (enqueue.go, join.go)
 //
 // What the switch itself must answer (ARP, neighbour discovery, ICMP) leaves
 // the vector for the slow path (local.go).
@@ -37,9 +37,8 @@
 // Published systems are no part of this package: they register a Feature
 // (feature.go), whose Instance on each worker is called with vectors of frames
 // at the stages that it asks for at a port (stages.go calls them), and with the
-// time. All frames join their egress queue in join, or with others of a train in
-// joinAll, and pass left when they no longer wait there (join.go), so that no way
-// past a feature can be forgotten.
+// time. All frames join their egress queue in join and pass left when they no longer
+// wait there (join.go), so that no way past a feature can be forgotten.
 //
 // # Workers
 //

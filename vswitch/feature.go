@@ -169,9 +169,9 @@ type Instance struct {
 	// in front of them. Frames that the switch keeps for itself (frame.ToLocal) are
 	// passed when it takes them. Mirror copies and flow control are not passed.
 	Forwards func(now frame.Time, v []frame.Ref)
-	// Copies is called with each mirror copy whose egress port has been decided, and each
-	// frame of Send with a port: it may put something in front of it.
-	Copies func(r frame.Ref)
+	// Copies is called with mirror copies and frames of Send whose egress port has been
+	// decided, before they ask for room in a queue: it may put something in front of them.
+	Copies func(v []frame.Ref)
 	// Listens is called for each port of the switch, including those of other workers,
 	// when a configuration is adopted. It reports whether frames that arrive through the
 	// port pass Arrives on this worker. nil: no port's do.
@@ -196,7 +196,8 @@ type Instance struct {
 	// Claims is called with a frame that the feature has marked frame.Claimed in Arrives,
 	// when its egress port and queue are known and before it is charged to the buffer. It
 	// returns true if it has charged and queued the frame itself (Node.Charge,
-	// Node.Join), and false if the frame should continue like any other.
+	// Node.Join), and false if the frame should continue like any other. It is called
+	// frame by frame, since each may take the room that the next one needs.
 	Claims func(r frame.Ref) bool
 	// Paused is called when the neighbour at a port has paused or resumed classes, Pauses
 	// when the switch may have asked the neighbour to.

@@ -171,7 +171,8 @@ func (n *Node) joinFromInput(at frame.Time, r frame.Ref) {
 		why = frame.PFCWatchdog
 	default:
 		m.Pool = buffer.PoolInputs
-		n.join(at, ps, r, m)
+		n.scratchOne[0] = r
+		n.join(at, ps, m, n.scratchOne[:])
 		return
 	}
 	n.inputs.Leave(at, m)

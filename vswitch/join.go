@@ -7,30 +7,28 @@ import (
 	"gswitch/frame"
 )
 
-// Every frame that waits in an egress queue came into it by join, or with the others of
-// its train by joinAll, and every one that leaves it passes left: what is sent, dropped or
+// Every frame that waits in an egress queue came into it by join, alone or with the others
+// of its train, and every one that leaves it passes left: what is sent, dropped or
 // flushed in leave, which also gives back what it was charged to, and what is taken from
 // the middle of a queue and stays charged in Extract (services.go).
 
-// join puts a charged frame into its egress queue and shows it to whatever watches that
-// queue. at is now, or slightly earlier for a frame that has come from an input queue in
-// the meantime.
-func (n *Node) join(at frame.Time, ps *portState, r frame.Ref, m *frame.Meta) {
+// join puts a charged frame, or a charged train, into its egress queue and shows it to
+// whatever watches that queue. Nothing watches the queue of a train, and none of its frames
+// is a copy of a flood (bulk in enqueue.go). m is of the first frame. at is now, or slightly
+// earlier for a frame that has come from an input queue in the meantime.
+func (n *Node) join(at frame.Time, ps *portState, m *frame.Meta, v []frame.Ref) {
+	n.markBusy(ps, m)
+	if len(v) > 1 {
+		ps.sched.EnqueueAll(at, v)
+		return
+	}
 	if ps.arc.queued != 0 {
-		n.noteQueued(ps, r, m)
+		n.noteQueued(ps, v[0], m)
 	}
 	if m.Flags&frame.Flooded != 0 {
 		ps.floods.frames++
 	}
-	n.markBusy(ps, m)
-	ps.sched.Enqueue(at, r)
-}
-
-// joinAll is join for the frames of a train, of which nothing is watched and none is a copy
-// of a flood (bulk in enqueue.go).
-func (n *Node) joinAll(at frame.Time, ps *portState, v []frame.Ref) {
-	n.markBusy(ps, n.arena.Meta(v[0]))
-	ps.sched.EnqueueAll(at, v)
+	ps.sched.Enqueue(at, v[0])
 }
 
 // markBusy notes that a frame is about to join a queue: its port has something to send, and

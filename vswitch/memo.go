@@ -81,7 +81,7 @@ func (n *Node) recall(r frame.Ref) bool {
 	n.routeCount[f.route].add(m.Wire)
 	m.Flags |= frame.Routed
 	putMACs(b, mac, n.selfMAC)
-	wire.DecTTL(n.arena, r)
+	wire.DecTTL(m, b)
 	m.OutPort = out
 	n.emit(r)
 	return true

@@ -65,7 +65,10 @@ type Node struct {
 	alone      bool    // one frame is routed
 	lastHop    nextHop // and its MAC, of the frame before in the vector
 	lastMAC    uint64
-	train      train
+	decided    [vector]frame.Ref // frames whose egress port is decided
+	decidedN   int
+	copies     [vector]frame.Ref // mirror copies
+	copiesN    int
 	scratch    [vector]frame.Ref
 	taken      [vector]frame.Ref // from another worker
 	scratchOne [1]frame.Ref
@@ -95,11 +98,9 @@ type Node struct {
 	features        []running      // by the index of each in the package's features
 	joined          [vector]Queued // frames that joined queues and that features have not seen yet
 	joinedN         int
-	joinedFor       uint32            // the features that will see them
-	forwardsTo      uint32            // the features that see frames before they join
-	copiesTo        uint32            // the features that see mirror copies
-	gathered        [vector]frame.Ref // frames that they have not seen yet
-	gatheredN       int
+	joinedFor       uint32               // the features that will see them
+	forwardsTo      uint32               // the features that see frames before they join
+	copiesTo        uint32               // the features that see mirror copies
 	droppedTo       uint32               // the features that see dropped frames
 	sends           [2][vector]frame.Ref // what features send once the vector is queued, and what they send in the meantime
 	sending         uint8                // which of the two is next
@@ -190,7 +191,6 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	if ps.wraps != 0 {
 		n.unwrap(now, port, v)
 	}
-	n.train.on = len(v) > 1
 	n.parser.Parse(n.arena, v)
 	if ps.arrives != 0 {
 		v = n.arrive(now, port, v)
@@ -218,14 +218,11 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	if n.routeN > 0 {
 		n.route(now)
 	}
-	if n.gatheredN > 0 {
-		n.forward()
+	if n.decidedN > 0 {
+		n.egress()
 	}
 	if n.joinedN+n.deferredN > 0 {
 		n.endVector(now)
-	}
-	if n.train.on {
-		n.endTrain()
 	}
 
 	n.flowControl(now)
@@ -301,6 +298,9 @@ func (n *Node) Advance(now frame.Time) {
 	if n.local != nil {
 		n.local.advance(now)
 	}
+	if n.decidedN > 0 {
+		n.egress()
+	}
 	if n.inputs != nil {
 		n.advanceInputs(now)
 	}
@@ -311,8 +311,8 @@ func (n *Node) Advance(now frame.Time) {
 	if now >= n.featuresDue {
 		n.advanceFeatures(now)
 	}
-	if n.gatheredN > 0 {
-		n.forward()
+	if n.decidedN > 0 {
+		n.egress()
 	}
 	if n.joinedN+n.deferredN > 0 {
 		n.endVector(now)

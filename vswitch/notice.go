@@ -174,8 +174,8 @@ func (n *Node) endVector(now frame.Time) {
 	if n.routeN > 0 {
 		n.route(now)
 	}
-	if n.gatheredN > 0 {
-		n.forward()
+	if n.decidedN > 0 {
+		n.egress()
 	}
 	n.showQueued()
 }

@@ -195,6 +195,9 @@ func (n *Node) choose(group uint32, m *frame.Meta) uint32 {
 	g := n.prog.routing.groups[group]
 	key := m.Hash
 	if kind := g.Chooser(); kind != pipeline.ChooseHash && n.paths.exempt>>(m.Class&7)&1 == 0 {
+		if kind.ByLoad() && n.decidedN > 0 { // the loads of queues contain the frames before it
+			n.egress()
+		}
 		switch kind {
 		case pipeline.ChooseScatter:
 			key = uint32(n.rng.Uint64() >> 32)

@@ -56,7 +56,7 @@ func (r *rig) load(p uint16, class int, n int) {
 		m := r.arena.Meta(ref)
 		m.InPort, m.OutPort, m.Class, m.Wire = 0, p, uint8(class), uint32(min(n, 9000))
 		node.now = r.now
-		node.enqueue(ref, m)
+		node.enqueue([]frame.Ref{ref})
 	}
 }
 
@@ -372,7 +372,7 @@ func (r *rig) enqueueAt(p uint16) {
 	m := r.arena.Meta(ref)
 	m.InPort, m.OutPort = 0, p
 	owner.now = r.now
-	owner.enqueue(ref, m)
+	owner.enqueue([]frame.Ref{ref})
 }
 
 // What one worker has queued, another one goes by.

@@ -67,9 +67,6 @@ func (n *Node) route(now frame.Time) {
 			n.routeOne(now, r, m, id, &n.routeAddr[i])
 		}
 	}
-	if n.gatheredN > 0 {
-		n.forward()
-	}
 }
 
 // addresses are source and destination of an IP packet.
@@ -196,8 +193,9 @@ func (n *Node) rewrite(r frame.Ref, m *frame.Meta, mac uint64) {
 	for m.Flags&frame.HasVLAN != 0 {
 		wire.PopVLAN(n.arena, r)
 	}
-	putMACs(n.arena.Bytes(r), mac, n.selfMAC)
-	wire.DecTTL(n.arena, r)
+	b := n.arena.Bytes(r)
+	putMACs(b, mac, n.selfMAC)
+	wire.DecTTL(m, b)
 }
 
 // sendRouted sends a frame to its next hop.

@@ -71,11 +71,12 @@ func (n *Node) sendAll(now frame.Time) {
 	n.now = now
 	v := n.sends[n.sending&1][:n.sendsN]
 	n.sending, n.sendsN = n.sending^1, 0
+	keep := v[:0]
 	for _, r := range v {
 		m := n.arena.Meta(r)
 		m.Arrival = now
 		if m.OutPort != frame.NoPort {
-			n.emitUnchanged(r, m)
+			keep = append(keep, r)
 			continue
 		}
 		b := n.arena.Bytes(r)
@@ -83,8 +84,12 @@ func (n *Node) sendAll(now frame.Time) {
 		n.parser.OwnIPv4(m, b)
 		n.toRoute(r)
 	}
+	n.unchanged(keep)
 	if n.routeN > 0 {
 		n.route(now)
+	}
+	if n.decidedN > 0 {
+		n.egress()
 	}
 	if n.joinedN+n.deferredN > 0 {
 		n.endVector(now)
@@ -109,7 +114,6 @@ func (n *Node) Draining(port uint16) uint8 { return n.ports[port].dropping }
 // Charge charges a frame to its ingress port and class, and its egress port and
 // queue, and reports false if the buffer has no room for it.
 func (n *Node) Charge(m *frame.Meta) bool {
-	n.queueTrain()
 	if n.held >= n.maxHeld || n.buffer.Try(m) != frame.Keep {
 		return false
 	}
@@ -119,9 +123,9 @@ func (n *Node) Charge(m *frame.Meta) bool {
 
 // Join puts a frame that is charged into the egress queue that its Meta names.
 func (n *Node) Join(r frame.Ref) {
-	n.queueTrain()
+	n.scratchOne[0] = r
 	m := n.arena.Meta(r)
-	n.join(n.now, &n.ports[m.OutPort], r, m)
+	n.join(n.now, &n.ports[m.OutPort], m, n.scratchOne[:])
 }
 
 // Extract removes from an egress queue with a scheduler.FlowFIFO the first frame with the

@@ -58,33 +58,7 @@ func (n *Node) unwrap(now frame.Time, port uint16, v []frame.Ref) {
 	}
 }
 
-// gather keeps a frame on its way to a queue for the features that must see it first.
-func (n *Node) gather(r frame.Ref) {
-	if n.gatheredN == len(n.gathered) {
-		n.forward()
-	}
-	n.gathered[n.gatheredN] = r
-	n.gatheredN++
-}
-
-// forward shows features the gathered frames, and lets these continue.
-func (n *Node) forward() {
-	v := n.gathered[:n.gatheredN]
-	n.gatheredN = 0
-	n.showForwarded(v)
-	t := &n.train
-	for _, r := range v {
-		m := n.arena.Meta(r)
-		if !t.bulk || t.n == len(t.v) || trainOf(m) != t.key {
-			n.enqueue(r, m)
-			continue
-		}
-		m.Queue = n.prog.class.Queue[m.Class&7] & 7 // as enqueue does for the other frames of a train
-		t.v[t.n] = r
-		t.n++
-	}
-}
-
+// showForwarded shows features frames on their way to a queue.
 func (n *Node) showForwarded(v []frame.Ref) {
 	for b := n.forwardsTo; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Forwards(n.now, v)

@@ -43,20 +43,19 @@ func MarkCE(a *frame.Arena, r frame.Ref) bool {
 	return true
 }
 
-// DecTTL decrements TTL or hop limit. It returns false and changes nothing if
-// it would reach zero or if there is no IP header.
-func DecTTL(a *frame.Arena, r frame.Ref) bool {
-	m := a.Meta(r)
+// DecTTL decrements TTL or hop limit of a frame with bytes b. It returns false and changes
+// nothing if it would reach zero or if there is no IP header.
+func DecTTL(m *frame.Meta, b []byte) bool {
 	if m.TTL <= 1 {
 		return false
 	}
-	b := a.Bytes(r)
 	m.TTL--
 	if m.Flags&frame.HasIPv4 != 0 {
-		h := IPv4(b[m.L3:])
-		old := be.Uint16(h[8:10])
-		h.SetTTL(m.TTL)
-		h.SetChecksum(PatchChecksum(h.Checksum(), old, be.Uint16(h[8:10])))
+		h := (*[4]byte)(b[m.L3+8:]) // TTL, protocol, checksum
+		w := be.Uint32(h[:])
+		be.PutUint32(h[:], w-1<<24)
+		sum := uint32(uint16(w)) + 1<<8 // PatchChecksum, for a word that is less by 1<<8
+		be.PutUint16(h[2:], uint16(sum+(sum+1)>>16))
 	} else {
 		IPv6(b[m.L3:]).SetHopLimit(m.TTL)
 	}

@@ -25,7 +25,7 @@ func TestEdits(t *testing.T) {
 	} {
 		for _, l := range [][]wt.Layer{{eth, ip, tcp}, {eth, wt.VLAN(3, 1), ip, udp}} {
 			a, m := hold(wt.Frame(l...))
-			if !wire.SetDSCP(a, 0, 46) || !wire.MarkCE(a, 0) || !wire.MarkCE(a, 0) || !wire.DecTTL(a, 0) || wire.DecTTL(a, 0) {
+			if !wire.SetDSCP(a, 0, 46) || !wire.MarkCE(a, 0) || !wire.MarkCE(a, 0) || !wire.DecTTL(a.Meta(0), a.Bytes(0)) || wire.DecTTL(a.Meta(0), a.Bytes(0)) {
 				t.Error("an edit did not answer as it should")
 			}
 			wire.RewriteMACs(a, 0, wt.MAC(7), wt.MAC(8))
@@ -83,6 +83,25 @@ func TestEditsKeepMetaTrue(t *testing.T) {
 	}
 }
 
+// TestDecTTLChecksum: the checksum of every header is what a patch of the word of TTL and
+// protocol makes of it, also where the sum is 0 or overflows.
+func TestDecTTLChecksum(t *testing.T) {
+	a, m := hold(wt.Frame(eth, wt.IPv4("10.0.0.1", "10.0.0.2", wt.TTL(255)), udp))
+	h := wire.IPv4(a.Bytes(0)[m.L3:])
+	for sum := range 1 << 16 {
+		for _, ttl := range []uint8{2, 64, 255} {
+			m.TTL = ttl
+			h.SetTTL(ttl)
+			h.SetChecksum(uint16(sum))
+			word := uint16(ttl)<<8 | uint16(wire.ProtoUDP)
+			wire.DecTTL(a.Meta(0), a.Bytes(0))
+			if got, want := h.Checksum(), wire.PatchChecksum(uint16(sum), word, word-1<<8); got != want || h.TTL() != ttl-1 {
+				t.Fatalf("TTL %d, checksum %#04x: got %#04x, TTL %d; want %#04x", ttl, sum, got, h.TTL(), want)
+			}
+		}
+	}
+}
+
 func TestEditsAllocateNothing(t *testing.T) {
 	a, _ := hold(wt.Frame(eth, wt.IPv4("10.0.0.1", "10.0.0.2", wt.TTL(255)), udp))
 	if n := testing.AllocsPerRun(100, func() {
@@ -91,7 +110,7 @@ func TestEditsAllocateNothing(t *testing.T) {
 		wire.PopVLAN(a, 0)
 		wire.SetDSCP(a, 0, 3)
 		wire.MarkCE(a, 0)
-		wire.DecTTL(a, 0)
+		wire.DecTTL(a.Meta(0), a.Bytes(0))
 		wire.RewriteMACs(a, 0, macA, macB)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -108,7 +127,7 @@ func BenchmarkEdits(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N), "ns/frame")
 		})
 	}
-	run("dec-ttl", func() { m.TTL = 64; wire.DecTTL(a, 0) })
+	run("dec-ttl", func() { m.TTL = 64; wire.DecTTL(a.Meta(0), a.Bytes(0)) })
 	run("push-pop-vlan", func() { wire.PushVLAN(a, 0, wire.EtherTypeVLAN, 5); wire.PopVLAN(a, 0) })
 	run("rewrite-macs", func() { wire.RewriteMACs(a, 0, macA, macB) })
 	run("set-dscp", func() { wire.SetDSCP(a, 0, 9) })

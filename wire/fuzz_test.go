@@ -103,7 +103,7 @@ func checkEdits(t testing.TB, b, ops []byte) {
 				t.Errorf("MarkCE on flags %x", was)
 			}
 		case 2:
-			if ttl := m.TTL; wire.DecTTL(a, 0) != (ttl > 1) {
+			if ttl := m.TTL; wire.DecTTL(a.Meta(0), a.Bytes(0)) != (ttl > 1) {
 				t.Errorf("DecTTL on TTL %d", ttl)
 			}
 		case 3:

@@ -16,7 +16,7 @@ func TestOnward(t *testing.T) {
 		a.SetBytes(0, wt.Frame(wt.Eth(wt.MAC(1), wt.MAC(2)), wt.IPv4("10.0.0.1", "10.0.0.2", wt.IPv4With(func(f *wire.IPv4Fields) { f.ID, f.TTL = 77, ttl })), wt.UDP(1, 2), wt.Zeros(40)))
 		wire.NewParser(wire.NewHasher(1, false)).Parse(a, []frame.Ref{0})
 		came, ok := OfFrame(a.Bytes(0), a.Meta(0))
-		wire.DecTTL(a, 0)
+		wire.DecTTL(a.Meta(0), a.Bytes(0))
 		ip := wire.IPv4(a.Bytes(0)[wire.EthernetLen:])
 		ip.SetTOS(ip.TOS() | 1<<2 | wire.CE) // marked on the way
 		ip.UpdateChecksum()

@@ -227,9 +227,11 @@ func (m *Meters) cover(p *meters, r frame.Ref) {
 }
 
 // copies covers what a mirror copies out of such frames. Copies have no tag of their own.
-func (m *Meters) copies(r frame.Ref) {
-	if p := m.at(m.arena.Meta(r).OutPort); p != nil {
-		m.cover(p, r)
+func (m *Meters) copies(v []frame.Ref) {
+	for _, r := range v {
+		if p := m.at(m.arena.Meta(r).OutPort); p != nil {
+			m.cover(p, r)
+		}
 	}
 }
 
