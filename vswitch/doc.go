@@ -5,7 +5,7 @@
 // # The life of a frame
 //
 // A vector of up to 64 frames that arrived at a port passes these stages, in
-// this order. receive in node.go calls them. Each of the stages works on the
+// this order. Receive in node.go calls them. Each of the stages works on the
 // whole vector before the next begins, so that code and tables stay in cache.
 // Those that follow each other to the same queue join it together (train in
 // enqueue.go).

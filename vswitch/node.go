@@ -156,38 +156,17 @@ type portState struct {
 // Receive implements frame.Node: the way of a frame from its port into an
 // egress queue.
 func (n *Node) Receive(now frame.Time, port uint16, v []frame.Ref) {
-	n.now = now
-	if int(port) >= len(n.prog.ports) { // it has just been removed
-		for _, r := range v {
-			n.arena.Meta(r).InPort = port
-		}
-		n.dropAll(v, frame.PortDown)
-		n.freeDropped()
-		return
-	}
 	for len(v) > vector {
-		n.receive(now, port, v[:vector])
+		n.Receive(now, port, v[:vector])
 		v = v[vector:]
 	}
-	if len(v) > 0 {
-		n.receive(now, port, v)
-	}
-}
-
-func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
-	prog, ps := n.prog, &n.ports[port]
-	pp := &prog.ports[port]
-	if !n.linkUp.has(port) {
-		for _, r := range v {
-			m := n.arena.Meta(r)
-			m.InPort, m.Arrival = port, now
-			ps.rx.add(m.Wire)
-		}
-		n.dropAll(v, frame.PortDown)
-		n.freeDropped()
+	n.now = now
+	if len(v) == 0 || !n.linkUp.has(port) {
+		n.dropArrived(now, port, v)
 		return
 	}
 
+	ps, pp := &n.ports[port], &n.prog.ports[port]
 	if ps.wraps != 0 {
 		n.unwrap(now, port, v)
 	}
@@ -235,6 +214,19 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	if n.sendsN > 0 {
 		n.sendAll(now)
 	}
+}
+
+// dropArrived drops what arrived at a port that has no link, or has just been removed.
+func (n *Node) dropArrived(now frame.Time, port uint16, v []frame.Ref) {
+	for _, r := range v {
+		m := n.arena.Meta(r)
+		m.InPort, m.Arrival = port, now
+		if int(port) < len(n.prog.ports) {
+			n.ports[port].rx.add(m.Wire)
+		}
+	}
+	n.dropAll(v, frame.PortDown)
+	n.freeDropped()
 }
 
 // Expect implements frame.Expecter.
