@@ -16,15 +16,14 @@ func BenchmarkCross(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			g := newRig(b, detail())
 			v := make([]frame.Ref, 4*c.in)
+			var out [64]frame.Ref
 			for i := range v {
 				v[i] = g.frame(uint16(i%c.in), 9, uint8(i%8), 1000)
 			}
 			for b.Loop() {
-				for _, r := range v {
-					g.x.Arrive(g.now, r)
-				}
-				for r, at := g.x.Next(frame.Never - 1); r != frame.Nil; r, at = g.x.Next(frame.Never - 1) {
-					g.x.Leave(at, g.pool.Meta(r))
+				g.x.Arrive(g.now, v)
+				for k, at := g.x.Next(frame.Never-1, out[:]); k > 0; k, at = g.x.Next(frame.Never-1, out[:]) {
+					g.x.Leave(at, out[:k])
 					g.now = at
 				}
 			}

@@ -43,7 +43,7 @@ func TestSmallFramesLeaveChunks(t *testing.T) {
 			t.Fatalf("frame %d between others was refused", i)
 		}
 		g.run(g.now + frame.Microsecond)
-		g.x.Leave(g.now, g.pool.Meta(g.out[len(g.out)-1]))
+		g.x.Leave(g.now, []frame.Ref{g.out[len(g.out)-1]})
 		g.pool.Free(g.out[len(g.out)-1])
 		g.out = g.out[:len(g.out)-1]
 	}
@@ -75,7 +75,7 @@ func TestUnresponsiveNeighbourCostsOthersNothing(t *testing.T) {
 		g.run(g.now + frame.Microsecond)
 		for i := 0; i < len(g.out); i++ {
 			if r := g.out[i]; g.pool.Meta(r).OutPort == 2 {
-				g.x.Leave(g.now, g.pool.Meta(r))
+				g.x.Leave(g.now, []frame.Ref{r})
 				g.pool.Free(r)
 				g.out = append(g.out[:i], g.out[i+1:]...)
 				i--

@@ -130,11 +130,20 @@ func (x *Crossbar) Configure(now frame.Time, cfg Config) {
 // Config returns the configuration in force.
 func (x *Crossbar) Config() Config { return x.cfg }
 
-// Arrive takes in a frame that was forwarded, by InPort, OutPort, Class and
-// Wire, and sets Cost and the flag frame.Lossless; or refuses it, if the queue
-// of its ingress port has no room. Whatever Next has to give out at now must have been taken.
-func (x *Crossbar) Arrive(now frame.Time, r frame.Ref) bool {
-	m := x.arena.Meta(r)
+// Arrive takes in frames that were forwarded, 64 at most, by InPort, OutPort, Class and
+// Wire, and sets Cost and the flag frame.Lossless; or refuses them, if the queue of their
+// ingress port has no room, and returns which, as a bitmap. Whatever Next has to return at
+// now must have been taken.
+func (x *Crossbar) Arrive(now frame.Time, v []frame.Ref) (refused uint64) {
+	for i, r := range v {
+		if !x.arrive(now, r, x.arena.Meta(r)) {
+			refused |= 1 << i
+		}
+	}
+	return refused
+}
+
+func (x *Crossbar) arrive(now frame.Time, r frame.Ref, m *frame.Meta) bool {
 	in, lossy := &x.in[m.InPort%MaxPorts], x.isLossy(m)
 	switch {
 	case in.total+m.Wire > x.cfg.Ingress, lossy && in.lossy+m.Wire > x.lossy:
@@ -217,15 +226,19 @@ func (x *Crossbar) lead(i int, c uint8, m *frame.Meta) {
 // nothing is under way.
 func (x *Crossbar) Due() frame.Time { return x.due }
 
-// Next returns the next frame that has crossed by now, and when; Nil if there
-// is none. Its Cost counts against its egress queue until Leave.
-func (x *Crossbar) Next(now frame.Time) (frame.Ref, frame.Time) {
+// Next writes the next frames that have crossed by now to out, those of one instant, and
+// returns how many and when; 0 if there are none. Their Cost counts against their egress
+// queues until Leave.
+func (x *Crossbar) Next(now frame.Time, out []frame.Ref) (k int, at frame.Time) {
 	for x.due <= now {
 		t := x.due
 		if x.soon <= t && x.ending != 0 {
-			j := bits.TrailingZeros64(x.ending)
-			x.ending &= x.ending - 1
-			return x.finish(j), t
+			for ; k < len(out) && x.ending != 0; k++ {
+				j := bits.TrailingZeros64(x.ending)
+				x.ending &= x.ending - 1
+				out[k] = x.finish(j)
+			}
+			return k, t
 		}
 		for r := x.ripening.Head(); r != frame.Nil; r = x.ripening.Head() {
 			m := x.arena.Meta(r)
@@ -238,7 +251,7 @@ func (x *Crossbar) Next(now frame.Time) (frame.Ref, frame.Time) {
 		x.match(t)
 		x.plan()
 	}
-	return frame.Nil, 0
+	return 0, 0
 }
 
 // plan finds when something happens next.
@@ -316,17 +329,19 @@ func (x *Crossbar) offer(in *input) {
 	}
 }
 
-// Leave says that a frame which crossed left its egress queue, or was dropped
-// there.
-func (x *Crossbar) Leave(now frame.Time, m *frame.Meta) {
-	j := m.OutPort % MaxPorts
-	o := &x.out[j]
-	o.remove(m.Class, m.Cost)
-	m.Cost = 0
-	if o.classes != 0 {
-		x.work |= 1 << j
+// Leave says that frames which crossed left their egress queues, or were dropped there.
+func (x *Crossbar) Leave(now frame.Time, v []frame.Ref) {
+	for _, r := range v {
+		m := x.arena.Meta(r)
+		j := m.OutPort % MaxPorts
+		o := &x.out[j]
+		o.remove(m.Class, m.Cost)
+		m.Cost = 0
+		if o.classes != 0 {
+			x.work |= 1 << j
+		}
+		x.match(now)
 	}
-	x.match(now)
 }
 
 // judge decides which classes up to c of an ingress port should be paused.

@@ -46,16 +46,28 @@ func (g *rig) frame(in, out uint16, class uint8, bytes uint32) frame.Ref {
 // arrive reports whether a frame was taken.
 func (g *rig) arrive(in, out uint16, class uint8, bytes uint32) bool {
 	r := g.frame(in, out, class, bytes)
-	ok := g.x.Arrive(g.now, r)
+	ok := arriveOne(g.x, g.now, r)
 	if !ok {
 		g.pool.Free(r)
 	}
 	return ok
 }
 
+// arriveOne reports whether a frame was accepted.
+func arriveOne(x *Crossbar, now frame.Time, r frame.Ref) bool {
+	return x.Arrive(now, []frame.Ref{r}) == 0
+}
+
+// nextOne returns the next frame that has crossed, and when; Nil if there is none.
+func nextOne(x *Crossbar, now frame.Time) (frame.Ref, frame.Time) {
+	out := [1]frame.Ref{frame.Nil}
+	_, at := x.Next(now, out[:])
+	return out[0], at
+}
+
 // run lets time pass and collects what crosses.
 func (g *rig) run(until frame.Time) {
-	for r, at := g.x.Next(until); r != frame.Nil; r, at = g.x.Next(until) {
+	for r, at := nextOne(g.x, until); r != frame.Nil; r, at = nextOne(g.x, until) {
 		g.out, g.at = append(g.out, r), append(g.at, at)
 	}
 	g.now = until
@@ -67,7 +79,7 @@ func (g *rig) leave() {
 	if len(g.out) == 0 {
 		g.t.Fatal("nothing crossed")
 	}
-	g.x.Leave(g.now, g.pool.Meta(g.out[0]))
+	g.x.Leave(g.now, []frame.Ref{g.out[0]})
 	g.pool.Free(g.out[0])
 	g.out, g.at = g.out[1:], g.at[1:]
 }
@@ -304,7 +316,7 @@ func TestLossyShare(t *testing.T) {
 	}
 	r := g.frame(0, 1, 7, 1500)
 	g.pool.Meta(r).Flags |= frame.IsClone
-	if g.x.Arrive(0, r) {
+	if arriveOne(g.x, 0, r) {
 		t.Error("a copy took what is for lossless classes")
 	}
 	n := uint64(0)
@@ -364,17 +376,17 @@ func TestNothingAllocates(t *testing.T) {
 		i = (i + 1) % MaxPorts
 		m.InPort, m.OutPort, m.Class = i, (i*7)%MaxPorts, uint8(i%8)
 		g.now += 10 * frame.Microsecond
-		if !g.x.Arrive(g.now, r) {
+		if !arriveOne(g.x, g.now, r) {
 			t.Fatal("refused")
 		}
 		g.now += 10 * frame.Microsecond
-		if out, _ := g.x.Next(g.now); out != r {
+		if out, _ := nextOne(g.x, g.now); out != r {
 			t.Fatal("it did not cross")
 		}
-		if out, _ := g.x.Next(g.now); out != frame.Nil {
+		if out, _ := nextOne(g.x, g.now); out != frame.Nil {
 			t.Fatal("what was that?")
 		}
-		g.x.Leave(g.now, m)
+		g.x.Leave(g.now, []frame.Ref{r})
 	}); n != 0 {
 		t.Errorf("%v allocations a frame", n)
 	}
@@ -419,18 +431,18 @@ func TestLargeFrameCrosses(t *testing.T) {
 		cfg.TotalCap = total
 		g := newRig(t, cfg)
 		small, large := g.frame(1, 9, 3, 1000), g.frame(0, 9, 3, 9018)
-		g.x.Arrive(g.now, small)
-		g.x.Arrive(g.now, large)
+		arriveOne(g.x, g.now, small)
+		arriveOne(g.x, g.now, large)
 		cfg.Egress, cfg.Reserve = 4096, 0
 		g.x.Configure(g.now, cfg)
-		if r, _ := g.x.Next(frame.Second); r != small {
+		if r, _ := nextOne(g.x, frame.Second); r != small {
 			t.Fatalf("frame %d crossed first, want %d", r, small)
 		}
-		if r, _ := g.x.Next(frame.Second); r != frame.Nil {
+		if r, _ := nextOne(g.x, frame.Second); r != frame.Nil {
 			t.Fatalf("frame %d crossed into a queue that is not empty", r)
 		}
-		g.x.Leave(frame.Second, g.pool.Meta(small))
-		if r, _ := g.x.Next(2 * frame.Second); r != large || g.x.Held() != 0 {
+		g.x.Leave(frame.Second, []frame.Ref{small})
+		if r, _ := nextOne(g.x, 2*frame.Second); r != large || g.x.Held() != 0 {
 			t.Errorf("frame %d crossed, want %d; %d wait", r, large, g.x.Held())
 		}
 	}

@@ -134,7 +134,7 @@ func congest(t *testing.T, g *rig, arrivals int, length func(*frame.Rand) uint32
 		u := &up[i]
 		now := max(g.now, frame.Time(u.pos*8))
 		// What crossed until then, and what left.
-		for r, _ := g.x.Next(now); r != frame.Nil; r, _ = g.x.Next(now) {
+		for r, _ := nextOne(g.x, now); r != frame.Nil; r, _ = nextOne(g.x, now) {
 			m := g.pool.Meta(r)
 			q := &egress[m.OutPort].fifo[m.Class]
 			*q = append(*q, r)
@@ -150,7 +150,7 @@ func congest(t *testing.T, g *rig, arrivals int, length func(*frame.Rand) uint32
 					r := e.fifo[c][0]
 					e.fifo[c] = e.fifo[c][1:]
 					e.free = now + frame.Time(g.pool.Meta(r).Wire*8)
-					g.x.Leave(now, g.pool.Meta(r))
+					g.x.Leave(now, []frame.Ref{r})
 					g.pool.Free(r)
 					c = 8
 				}

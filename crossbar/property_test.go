@@ -165,7 +165,7 @@ func TestConservation(t *testing.T) {
 		}
 		ports := rapid.Uint16Range(1, 6).Draw(t, "ports")
 		cross := func(until frame.Time) {
-			for r, at := g.x.Next(until); r != frame.Nil; r, at = g.x.Next(until) {
+			for r, at := nextOne(g.x, until); r != frame.Nil; r, at = nextOne(g.x, until) {
 				meta := g.pool.Meta(r)
 				if !m.inside[r] || at > until || at < g.now {
 					t.Fatalf("frame %d crossed at %d", r, at)
@@ -190,7 +190,7 @@ func TestConservation(t *testing.T) {
 			m.egress[meta.OutPort][meta.Class] -= m.counts(r)
 			m.outChunks[meta.OutPort] -= chunks(r)
 			m.left += uint64(meta.Wire)
-			g.x.Leave(g.now, meta)
+			g.x.Leave(g.now, []frame.Ref{r})
 			g.pool.Free(r)
 			g.out = append(g.out[:k], g.out[k+1:]...)
 		}
@@ -201,7 +201,7 @@ func TestConservation(t *testing.T) {
 				if rapid.IntRange(0, 9).Draw(t, "clone") == 0 {
 					meta.Flags |= frame.IsClone
 				}
-				if !g.x.Arrive(g.now, r) {
+				if !arriveOne(g.x, g.now, r) {
 					m.refused += uint64(meta.Wire)
 					g.pool.Free(r)
 					return

@@ -22,7 +22,7 @@ func arrive(t *testing.T, x *crossbar.Crossbar, pool *frame.Pool, now frame.Time
 	r := pool.Alloc()
 	m := pool.Reset(r)
 	m.InPort, m.OutPort, m.Wire = 0, 1, 1500
-	if !x.Arrive(now, r) {
+	if x.Arrive(now, []frame.Ref{r}) != 0 {
 		t.Fatal("no room")
 	}
 }
@@ -33,10 +33,11 @@ func TestMoreRoomLetsCross(t *testing.T) {
 	x, pool, c := newCrossbar(t, 1500, 0)
 	arrive(t, x, pool, 0)
 	arrive(t, x, pool, 0)
-	if r, at := x.Next(20_000); r == frame.Nil || at != 12_000 {
+	var out [2]frame.Ref
+	if k, at := x.Next(20_000, out[:]); k != 1 || at != 12_000 {
 		t.Fatalf("the first frame crosses at %v", at)
 	}
-	if r, _ := x.Next(frame.Second); r != frame.Nil || x.Due() != frame.Never {
+	if k, _ := x.Next(frame.Second, out[:]); k != 0 || x.Due() != frame.Never {
 		t.Fatalf("the second has no room, but crosses, or is due at %v", x.Due())
 	}
 	c.Egress = 3000

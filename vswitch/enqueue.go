@@ -43,12 +43,19 @@ func (n *Node) queueTrain(v []frame.Ref) bool {
 	m := n.arena.Meta(v[0])
 	ps := &n.ports[m.OutPort]
 	queue := n.prog.class.Queue[m.Class&7] & 7
-	if ps.sched == nil || n.inputs != nil || m.Flags&frame.Flooded != 0 || ps.arc.claims|ps.arc.queued != 0 ||
-		(ps.sched.Bulk()&^ps.dropping)>>queue&1 == 0 || n.held+len(v) > n.lossyHeld {
+	if ps.sched == nil || m.Flags&frame.Flooded != 0 {
 		return false
 	}
 	for _, r := range v {
 		n.arena.Meta(r).Queue = queue
+	}
+	if n.inputs != nil && m.Flags&(frame.Own|copied) == 0 {
+		n.await(ps, v)
+		return true
+	}
+	if ps.arc.claims|ps.arc.queued != 0 || (ps.sched.Bulk()&^ps.dropping)>>queue&1 == 0 || n.held+len(v) > n.lossyHeld ||
+		n.inputs != nil {
+		return false
 	}
 	if !n.buffer.AdmitAll(n.arena, v) {
 		return false
@@ -91,7 +98,7 @@ func (n *Node) queueAsking(ps *portState, m *frame.Meta, v []frame.Ref) {
 		return
 	}
 	if n.inputs != nil && m.Flags&(frame.Own|copied) == 0 {
-		n.await(ps, r, m)
+		n.await(ps, v)
 		return
 	}
 	if m.Flags&frame.Claimed != 0 && n.claimed(ps, r) {

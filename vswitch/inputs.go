@@ -9,18 +9,19 @@ import (
 // queues. They replace the shared buffer, which then holds only copies and what the
 // switch itself sends. Pauses depend on them. Each worker has those of its egress ports.
 type InputQueues interface {
-	// Arrive accepts a frame that was forwarded, by Meta.InPort, OutPort, Class and Wire,
-	// and sets Meta.Cost, which is greater than 0; or it refuses the frame. What Next can
-	// return at now must have been taken before.
-	Arrive(now frame.Time, r frame.Ref) bool
+	// Arrive accepts frames that were forwarded, by Meta.InPort, OutPort, Class and Wire,
+	// and sets Meta.Cost, which is greater than 0; or it refuses them, and returns which,
+	// as a bitmap: there are at most 64. What Next can return at now must have been taken
+	// before.
+	Arrive(now frame.Time, v []frame.Ref) (refused uint64)
 	// Due returns the time at which Next has something to do, Never while no frame is on
 	// its way.
 	Due() frame.Time
-	// Next returns the next frame that has reached its egress queue by now, and when; Nil
-	// if there is none.
-	Next(now frame.Time) (frame.Ref, frame.Time)
-	// Leave says that a frame of Next has left its egress queue, or was dropped there.
-	Leave(now frame.Time, m *frame.Meta)
+	// Next writes the next frames that have reached their egress queues by now to out,
+	// those of one instant, and returns how many and when; 0 if there are none.
+	Next(now frame.Time, out []frame.Ref) (k int, at frame.Time)
+	// Leave says that frames of Next have left their egress queues, or were dropped there.
+	Leave(now frame.Time, v []frame.Ref)
 	// Refused reports a frame to several ports for which the shared buffer had no room at
 	// one of them.
 	Refused(m *frame.Meta)
@@ -124,29 +125,43 @@ func (n *Node) flushInputs() {
 	}
 }
 
-// await puts a frame whose egress port is known into the queue of its ingress port.
-func (n *Node) await(ps *portState, r frame.Ref, m *frame.Meta) {
+// await puts the frames of a train, whose egress port is known, into the queue of their
+// ingress port.
+func (n *Node) await(ps *portState, v []frame.Ref) {
 	if n.inputs.Due() <= n.now {
 		n.advanceInputs(n.now)
 	}
-	switch {
-	case ps.dropping>>m.Queue&1 != 0:
-		ps.queueDrops[m.Queue]++
-		n.drop(r, frame.PFCWatchdog)
-	case n.held >= n.lossyHeld && (n.held >= n.maxHeld || n.losslessClasses>>(m.Class&7)&1 == 0):
-		n.drop(r, frame.ArenaExhausted)
-	case !n.inputs.Arrive(n.now, r):
-		n.drop(r, frame.IngressQueue)
-	default:
-		n.held++
-		ps.sched.Expect(int(m.Queue), m.Wire)
+	m := n.arena.Meta(v[0])
+	if ps.dropping>>m.Queue&1 != 0 {
+		ps.queueDrops[m.Queue] += uint64(len(v))
+		n.dropAll(v, frame.PFCWatchdog)
+		return
 	}
+	room := n.lossyHeld
+	if n.losslessClasses>>(m.Class&7)&1 != 0 {
+		room = n.maxHeld
+	}
+	for fit := min(room-n.held, len(v)); fit > 0; fit = min(room-n.held, len(v)) {
+		refused := n.inputs.Arrive(n.now, v[:fit])
+		for i, r := range v[:fit] {
+			if refused>>i&1 != 0 {
+				n.drop(r, frame.IngressQueue)
+				continue
+			}
+			n.held++
+			ps.sched.Expect(int(m.Queue), n.arena.Meta(r).Wire)
+		}
+		v = v[fit:]
+	}
+	n.dropAll(v, frame.ArenaExhausted)
 }
 
 // advanceInputs moves frames that have reached their egress queue by now into it.
 func (n *Node) advanceInputs(now frame.Time) {
-	for r, at := n.inputs.Next(now); r != frame.Nil; r, at = n.inputs.Next(now) {
-		n.joinFromInput(at, r)
+	for k, at := n.inputs.Next(now, n.crossed[:]); k > 0; k, at = n.inputs.Next(now, n.crossed[:]) {
+		for i := range k {
+			n.joinFromInput(at, n.crossed[i:i+1])
+		}
 	}
 }
 
@@ -158,10 +173,10 @@ func (n *Node) notExpected(m *frame.Meta) {
 	}
 }
 
-// joinFromInput puts a frame that left its input queue into its egress queue, or drops it
-// if there is none any more.
-func (n *Node) joinFromInput(at frame.Time, r frame.Ref) {
-	m := n.arena.Meta(r)
+// joinFromInput puts the one frame of v, which left its input queue, into its egress queue,
+// or drops it if there is none any more.
+func (n *Node) joinFromInput(at frame.Time, v []frame.Ref) {
+	m := n.arena.Meta(v[0])
 	n.notExpected(m)
 	why := frame.Keep
 	switch ps := &n.ports[m.OutPort]; {
@@ -171,12 +186,11 @@ func (n *Node) joinFromInput(at frame.Time, r frame.Ref) {
 		why = frame.PFCWatchdog
 	default:
 		m.Pool = buffer.PoolInputs
-		n.scratchOne[0] = r
-		n.join(at, ps, m, n.scratchOne[:])
+		n.join(at, ps, m, v)
 		return
 	}
-	n.inputs.Leave(at, m)
+	n.inputs.Leave(at, v)
 	n.held--
 	n.ports[m.OutPort].queueDrops[m.Queue&7]++
-	n.drop(r, why)
+	n.drop(v[0], why)
 }

@@ -98,13 +98,35 @@ func (n *Node) leave(now frame.Time, ps *portState, v []frame.Ref) {
 		n.left(ps, v)
 		n.showReleased(ps, v)
 	}
-	if len(v) > 1 && n.inputs == nil { // one frame has no others to be summed up with
+	if n.inputs != nil {
+		n.leaveInputs(now, v)
+	} else if len(v) > 1 { // one frame has no others to be summed up with
 		n.held -= n.buffer.ReleaseAll(n.arena, v)
 	}
 	for _, r := range v {
 		if m := n.arena.Meta(r); m.Cost != 0 { // others, and frames of input queues that are gone
-			n.release(now, m)
+			n.held--
+			n.buffer.Release(m)
 		}
+	}
+}
+
+// leaveInputs gives back what frames were charged to that came from input queues.
+func (n *Node) leaveInputs(now frame.Time, v []frame.Ref) {
+	for len(v) > 0 {
+		k := 0
+		for ; k < len(v); k++ {
+			m := n.arena.Meta(v[k])
+			if m.Pool != buffer.PoolInputs {
+				break
+			}
+			m.Pool = buffer.PoolNone
+		}
+		if k > 0 {
+			n.held -= k
+			n.inputs.Leave(now, v[:k])
+		}
+		v = v[min(k+1, len(v)):]
 	}
 }
 
@@ -117,18 +139,6 @@ func (n *Node) showReleased(ps *portState, v []frame.Ref) {
 	for b := ps.arc.released; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Released(port, v)
 	}
-}
-
-// release gives back what one frame that leaves its egress queue was charged to: its
-// ingress port's account in the shared buffer, or the input queues.
-func (n *Node) release(now frame.Time, m *frame.Meta) {
-	n.held--
-	if m.Pool != buffer.PoolInputs {
-		n.buffer.Release(m)
-		return
-	}
-	m.Pool = buffer.PoolNone
-	n.inputs.Leave(now, m)
 }
 
 // flushPort drops what waits in the queues of a port that went down.

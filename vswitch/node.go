@@ -45,7 +45,8 @@ type Node struct {
 	shared  scheduler.Shared // by queues of several ports
 	// Where frames wait before their egress queue; nil: nowhere.
 	inputs  InputQueues
-	held    int // frames in the queues
+	crossed [vector]frame.Ref // from them
+	held    int               // frames in the queues
 	maxHeld int
 	// The part of maxHeld that lossy frames may take. The rest is the headroom of
 	// lossless frames; while short is set, all lossless classes are paused.

@@ -41,7 +41,7 @@ func TestCrossbarThresholdsOfAnyLink(t *testing.T) {
 				ref := pool.Alloc()
 				m := pool.Reset(ref)
 				m.InPort, m.OutPort, m.Class, m.Wire = 0, 1, class, uint32(bytes)
-				if !x.Arrive(0, ref) {
+				if x.Arrive(0, []frame.Ref{ref}) != 0 {
 					pool.Free(ref)
 					refused = true
 				}
