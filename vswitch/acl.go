@@ -184,9 +184,6 @@ func (n *Node) mirror(session uint16, r frame.Ref) {
 	}
 	s := &n.prog.Config.Mirrors[session]
 	n.count.Made++
-	if n.copiesN == len(n.copies) {
-		n.sendCopies()
-	}
 	c := n.pool.Copy(r)
 	if c == frame.Nil {
 		n.countDrop(m.InPort, frame.ArenaExhausted)
@@ -203,6 +200,6 @@ func (n *Node) mirror(session uint16, r frame.Ref) {
 		cm.Len, cm.Wire = uint16(s.Truncate), uint32(s.Truncate)
 	}
 	n.count.Mirrored++
-	n.copies[n.copiesN] = c
+	n.copies[n.copiesN] = c // one of each frame of the vector at most
 	n.copiesN++
 }

@@ -182,6 +182,51 @@ func TestCrossbarTailDrop(t *testing.T) {
 	}
 }
 
+// Frames wait at their ingress ports until the memory is full: lossless ones all of what the
+// worker may hold, others what it leaves to them.
+func TestInputQueuesFillTheirMemory(t *testing.T) {
+	for _, lossless := range []bool{false, true} {
+		r := shutCrossbar(t, lossless, 1<<20)
+		n := r.sw.Nodes[0]
+		room := n.lossyHeld
+		if lossless {
+			room = n.maxHeld
+		}
+		for range 512 / 32 {
+			r.receive(0, times(32, classed(1, 2, 2, 100))...)
+			n.freeDropped()
+		}
+		if d := r.drops(); n.held != room || d["arena-exhausted"] != uint64(512-room) || d["ingress-queue"] != 0 {
+			t.Errorf("lossless %v: %d frames wait, drops %v; want %d and the rest dropped", lossless, n.held, d, room)
+		}
+	}
+}
+
+// A frame that its ingress queue refuses leaves the memory to those behind it in the vector.
+func TestRefusedFramesTakeNoMemory(t *testing.T) {
+	room := shutCrossbar(t, false, 1<<20).sw.Nodes[0].lossyHeld
+	r := shutCrossbar(t, false, uint32(100*room+250))
+	small := classed(1, 2, 2, 100)
+	for range room - 2 {
+		r.receive(0, small)
+	}
+	r.receive(0, classed(1, 2, 2, 1400), small, small, small, small)
+	if d, n := r.drops(), r.sw.Nodes[0]; n.held != room || d["ingress-queue"] != 1 || d["arena-exhausted"] != 2 {
+		t.Errorf("%d frames wait, drops %v; want %d, one refused and two without memory", n.held, d, room)
+	}
+}
+
+// shutCrossbar is a crossbar of two ports with little memory, whose port 1 sends nothing.
+func shutCrossbar(t *testing.T, lossless bool, ingress uint32) *rig {
+	cfg := crossbarConfig(2, Crossing{Ingress: ingress, Egress: 1 << 20})
+	if !lossless {
+		cfg.PFC = PFCConfig{Mode: pfc.PFC}
+	}
+	r := newRigOf(t, cfg, 1, 512)
+	r.in(1, wt.PFC(hostMAC(9), 0xff, 0xffff))
+	return r
+}
+
 // What the ingress queue asks for goes out as PFC frames, and so does its end.
 func TestCrossbarPauses(t *testing.T) {
 	cfg := crossbarConfig(2, Crossing{Pause: 8192, Unpause: 4557})

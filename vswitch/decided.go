@@ -44,6 +44,9 @@ func (n *Node) egress() {
 		v[k] = r
 		k++
 	}
+	if k == 0 {
+		return
+	}
 	if n.forwardsTo != 0 {
 		n.showForwarded(v[:k])
 	}
@@ -95,6 +98,9 @@ func (n *Node) unchanged(v []frame.Ref) {
 			continue
 		}
 		keep = append(keep, r)
+	}
+	if len(keep) == 0 {
+		return
 	}
 	for b := n.copiesTo; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Copies(keep)

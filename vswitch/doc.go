@@ -7,7 +7,7 @@
 // A vector of up to 64 frames that arrived at a port passes these stages, in
 // this order. Receive in node.go calls them. Each of the stages works on the
 // whole vector before the next begins, so that code and tables stay in cache.
-// Those that follow each other to the same queue join it together (train in
+// Frames that follow each other to the same queue join it together (train in
 // enqueue.go).
 //
 //	parse     headers to Meta (package wire)

@@ -131,8 +131,8 @@ func (n *Node) queueAsking(ps *portState, m *frame.Meta, v []frame.Ref) {
 	}
 }
 
-// admitsAlone reports whether the buffer alone decides about a frame: none of what queue
-// asks before applies. It is inlined.
+// admitsAlone reports whether the buffer alone decides about a frame: none of what
+// queueAsking asks applies. It is inlined.
 func (n *Node) admitsAlone(ps *portState, m *frame.Meta) bool {
 	return ps.sched != nil && n.inputs == nil && m.Flags&(frame.Claimed|frame.Flooded) == 0 &&
 		n.held < n.lossyHeld && (ps.dropping|ps.sched.Regulated())>>m.Queue&1 == 0

@@ -208,7 +208,7 @@ type Instance struct {
 	Requests func(port uint16, f *pfc.Port)
 	// Queued is called with the frames that have joined egress queues, after the vector
 	// in which they arrived has been processed and before any of them leaves. Frames of
-	// ports without the stage may be among them.
+	// ports without the stage may be among them. It must not queue or extract any.
 	Queued func(v []Queued)
 	// LinkLocal is called with frames to the addresses 01-80-C2-00-00-00 to 0F (IEEE
 	// 802.1Q table 8-1), which bridges do not forward, on the worker that owns the

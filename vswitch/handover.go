@@ -59,7 +59,11 @@ func (n *Node) takeOver() {
 		}
 		for range takeVectors {
 			k := ring.Pop(n.taken[:])
-			n.enqueue(n.arrived(n.taken[:k]))
+			v := n.arrived(n.taken[:k])
+			if n.decidedN > 0 { // what waited for its neighbour left before the others of its flow
+				n.egress()
+			}
+			n.enqueue(v)
 			if k < len(n.taken) {
 				break
 			}

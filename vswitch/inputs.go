@@ -20,7 +20,8 @@ type InputQueues interface {
 	// Next writes the next frames that have reached their egress queues by now to out,
 	// those of one instant, and returns how many and when; 0 if there are none.
 	Next(now frame.Time, out []frame.Ref) (k int, at frame.Time)
-	// Leave says that frames of Next have left their egress queues, or were dropped there.
+	// Leave says that frames of Next have left their egress queues, or were dropped there,
+	// and sets their Meta.Cost to 0.
 	Leave(now frame.Time, v []frame.Ref)
 	// Refused reports a frame to several ports for which the shared buffer had no room at
 	// one of them.
@@ -132,13 +133,14 @@ func (n *Node) await(ps *portState, v []frame.Ref) {
 		n.advanceInputs(n.now)
 	}
 	m := n.arena.Meta(v[0])
-	if ps.dropping>>m.Queue&1 != 0 {
-		ps.queueDrops[m.Queue] += uint64(len(v))
+	queue, class := m.Queue, m.Class&7 // it may be dropped
+	if ps.dropping>>queue&1 != 0 {
+		ps.queueDrops[queue] += uint64(len(v))
 		n.dropAll(v, frame.PFCWatchdog)
 		return
 	}
 	room := n.lossyHeld
-	if n.losslessClasses>>(m.Class&7)&1 != 0 {
+	if n.losslessClasses>>class&1 != 0 {
 		room = n.maxHeld
 	}
 	for fit := min(room-n.held, len(v)); fit > 0; fit = min(room-n.held, len(v)) {
@@ -149,7 +151,7 @@ func (n *Node) await(ps *portState, v []frame.Ref) {
 				continue
 			}
 			n.held++
-			ps.sched.Expect(int(m.Queue), n.arena.Meta(r).Wire)
+			ps.sched.Expect(int(queue), n.arena.Meta(r).Wire)
 		}
 		v = v[fit:]
 	}

@@ -14,7 +14,7 @@ import (
 
 // join puts a charged frame, or a charged train, into its egress queue and shows it to
 // whatever watches that queue. Nothing watches the queue of a train, and none of its frames
-// is a copy of a flood (bulk in enqueue.go). m is of the first frame. at is now, or slightly
+// is a copy of a flood (queueTrain in enqueue.go). m is of the first frame. at is now, or slightly
 // earlier for a frame that has come from an input queue in the meantime.
 func (n *Node) join(at frame.Time, ps *portState, m *frame.Meta, v []frame.Ref) {
 	n.markBusy(ps, m)

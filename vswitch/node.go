@@ -162,7 +162,7 @@ func (n *Node) Receive(now frame.Time, port uint16, v []frame.Ref) {
 		v = v[vector:]
 	}
 	n.now = now
-	if len(v) == 0 || !n.linkUp.has(port) {
+	if len(v) == 0 || port >= MaxPorts || !n.linkUp.has(port) {
 		n.dropArrived(now, port, v)
 		return
 	}
@@ -330,7 +330,7 @@ func (n *Node) Wake(now frame.Time) frame.Time {
 
 // TimerWake implements frame.Stepper.
 func (n *Node) TimerWake(now frame.Time) frame.Time {
-	if n.sw.program.Load() != n.prog || n.sw.links.Load() != n.links || n.sendsN > 0 {
+	if n.sw.program.Load() != n.prog || n.sw.links.Load() != n.links || n.sendsN+n.decidedN > 0 {
 		return now
 	}
 	for _, ring := range n.handIn {
@@ -459,6 +459,8 @@ func (n *Node) Flush(now frame.Time) {
 			n.local.remove(n.local.first, frame.QueueFlush)
 		}
 	}
+	n.dropAll(n.decided[:n.decidedN], frame.QueueFlush)
+	n.decidedN = 0
 	n.freeDropped()
 	for _, r := range n.sends[n.sending][:n.sendsN] {
 		n.countDrop(n.arena.Meta(r).InPort, frame.QueueFlush)

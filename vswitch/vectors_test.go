@@ -6,21 +6,23 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"gswitch/frame"
 	"gswitch/pipeline"
+	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
 
-// vectorsConfig is a switch whose port 0 leads to ports of all kinds: 1 and 2 are in a VLAN
+// vectorsConfig is a switch whose ports 0 and 8 lead to ports of all kinds: 1 and 2 are in a VLAN
 // each, and 2 takes small frames only; 3 is a trunk; 4 gets mirror copies; 5 and 6 are two
 // ways of a route; 7 has no link.
 func vectorsConfig(choose pipeline.Chooser) *Config {
-	cfg := baseConfig(8)
-	cfg.Buffer.Size = 8 << 20
+	cfg := baseConfig(9)
+	cfg.Buffer.Size, cfg.Buffer.FloodShare = 8<<20, 0.125
 	cfg.NoRedirects = true
 	cfg.VLANs = []VLANConfig{{ID: 10, Addresses: prefixes("10.0.0.1/24")}, {ID: 20}}
 	cfg.Paths = PathsConfig{Choose: choose, Thresholds: []uint64{300, 1500}}
@@ -28,7 +30,9 @@ func vectorsConfig(choose pipeline.Chooser) *Config {
 		cfg.Ports[i].Trust = TrustDSCP
 	}
 	access := func(p int, vid uint16) { cfg.Ports[p].VLANMode, cfg.Ports[p].PVID = VLANAccess, vid }
-	cfg.Ports[0].VLANMode, cfg.Ports[0].PVID, cfg.Ports[0].ACL = VLANTrunk, 10, "in"
+	for _, p := range []int{0, 8} {
+		cfg.Ports[p].VLANMode, cfg.Ports[p].PVID, cfg.Ports[p].ACL = VLANTrunk, 10, "in"
+	}
 	access(1, 10)
 	access(2, 20)
 	cfg.Ports[2].MTU = 600
@@ -70,52 +74,72 @@ var vectorFlows = []func(id uint16, class uint8, size int) []byte{
 	vectorFlow(255, 20, "10.0.0.12", 64), // broadcast
 }
 
-// vectorFlow makes frames with a source port of their own, which identifies them, to a host: 0 is the switch itself, 255 all
-// hosts.
+// vectorFlow makes frames to a host whose source port identifies them. 0 is the switch itself,
+// 255 all hosts.
 func vectorFlow(host int, vid uint16, ip string, ttl uint8) func(uint16, uint8, int) []byte {
 	dst := hostMAC(host)
 	switch host {
 	case 0:
 		dst = selfMAC
 	case 255:
-		dst = [6]byte{255, 255, 255, 255, 255, 255}
+		dst = wire.BroadcastMAC
 	}
 	return func(id uint16, class uint8, size int) []byte {
-		return wt.Frame(wt.Eth(dst, hostMAC(1)), wt.VLAN(vid, 0), wt.IPv4("10.0.0.9", ip, wt.TOS(class<<5), wt.TTL(ttl)), wt.UDP(id, 2000), wt.Zeros(size))
+		l3 := wt.IPv4("10.0.0.9", ip, wt.TOS(class<<5), wt.TTL(ttl))
+		return wt.Frame(wt.Eth(dst, hostMAC(1)), wt.VLAN(vid, 0), l3, wt.UDP(id, 2000), wt.Zeros(size))
 	}
 }
 
-// A vector does what its frames would do one by one: the same leave by each port, those of a
-// flow in order, and the same are dropped for the same reasons.
+// A vector does what its frames would do one by one, also where vectors of several ports
+// reach another worker together: the same leave by each port, those of a flow in order, the
+// same are dropped for the same reasons, and the same is charged for them.
 func TestVectorsActAsTheirFrames(t *testing.T) {
+	choosers := []pipeline.Chooser{pipeline.ChooseHash, pipeline.ChooseAdaptive, pipeline.ChooseLeast}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &subTest{T: t}
 		defer s.finish()
-		// Queues whose loads matter have no trains.
-		choose := rapid.SampledFrom([]pipeline.Chooser{pipeline.ChooseHash, pipeline.ChooseAdaptive, pipeline.ChooseLeast}).Draw(rt, "choose")
-		together, alone := newRig(s, vectorsConfig(choose)), newRig(s, vectorsConfig(choose))
-		for _, r := range []*rig{together, alone} {
-			r.setLink(7, false)
+		// Queues whose loads matter have no trains, and other workers know those of a vector later.
+		choose, workers := rapid.SampledFrom(choosers).Draw(rt, "choose"), 1
+		if choose == pipeline.ChooseHash {
+			workers = rapid.IntRange(1, 2).Draw(rt, "workers")
 		}
+		make := func() *rig {
+			cfg := vectorsConfig(choose)
+			for i := range cfg.Ports {
+				cfg.Ports[i].Worker = i % workers
+			}
+			r := newRigOf(s, cfg, workers, 4096)
+			r.setLink(7, false)
+			r.runAll()
+			return r
+		}
+		together, alone := make(), make()
 		var of []int // the flow of each frame, by its identification
 		for range rapid.IntRange(1, 4).Draw(rt, "vectors") {
+			port := rapid.SampledFrom([]uint16{0, 8}).Draw(rt, "port")
 			var v [][]byte
-			for len(v) < rapid.IntRange(1, 64).Draw(rt, "frames") {
+			for len(v) < rapid.IntRange(1, 58).Draw(rt, "frames") {
 				flow := rapid.IntRange(0, len(vectorFlows)-1).Draw(rt, "flow")
 				class := uint8(rapid.IntRange(0, 2).Draw(rt, "class"))
 				for range rapid.IntRange(1, 6).Draw(rt, "run") {
-					v = append(v, vectorFlows[flow](uint16(len(of)), class, rapid.IntRange(10, 1200).Draw(rt, "size")))
-					of = append(of, flow<<2|int(class))
+					size := rapid.IntRange(10, 1200).Draw(rt, "size")
+					v = append(v, vectorFlows[flow](uint16(len(of)), class, size))
+					of = append(of, int(port)<<8|flow<<2|int(class))
 				}
 			}
-			together.in(0, v...)
+			together.receive(port, v...)
 			for _, b := range v {
-				alone.in(0, b)
+				alone.in(port, b)
+			}
+			if rapid.Bool().Draw(rt, "taken") {
+				together.runAll()
 			}
 		}
-		together.now += frame.Second
-		alone.now += frame.Second
-		for p := range uint16(8) {
+		together.runAll()
+		if got, want := together.charged(), alone.charged(); got != want {
+			rt.Errorf("charged for vectors\n%s, and for their frames alone\n%s", got, want)
+		}
+		for p := range uint16(9) {
 			got, want := byFlow(together.out(p), of), byFlow(alone.out(p), of)
 			if !maps.EqualFunc(got, want, slices.Equal) {
 				rt.Errorf("port %d sends\n%v\nof vectors, and of their frames alone\n%v", p, got, want)
@@ -124,7 +148,42 @@ func TestVectorsActAsTheirFrames(t *testing.T) {
 		if got, want := together.drops(), alone.drops(); !maps.Equal(got, want) {
 			rt.Errorf("dropped of vectors: %v; of their frames alone: %v", got, want)
 		}
+		if got := together.charged(); got != "" {
+			rt.Errorf("charged when all has left: %s", got)
+		}
 	})
+}
+
+// receive has the worker of a port receive frames as one vector, and nothing else.
+func (r *rig) receive(port uint16, frames ...[]byte) {
+	worker := r.sw.Program().ports[port].worker
+	var v []frame.Ref
+	for _, b := range frames {
+		v = append(v, r.pools[worker].New(b))
+	}
+	r.sw.Nodes[worker].Receive(r.now, port, v)
+}
+
+// charged returns what each worker holds, as text: frames, bytes by ingress port and class,
+// and copies of floods by egress port.
+func (r *rig) charged() string {
+	var b strings.Builder
+	for w, n := range r.sw.Nodes {
+		if n.held != 0 {
+			fmt.Fprintf(&b, "worker %d: %d frames", w, n.held)
+		}
+		for p := range n.ports {
+			for class := range uint8(8) {
+				if bytes := n.buffer.Held(uint16(p), class); bytes != 0 {
+					fmt.Fprintf(&b, ", %d bytes of port %d, class %d", bytes, p, class)
+				}
+			}
+			if floods := n.ports[p].floods.frames; floods != 0 {
+				fmt.Fprintf(&b, ", %d copies of floods to port %d", floods, p)
+			}
+		}
+	}
+	return b.String()
 }
 
 // byFlow returns the frames that a port sent by their flows, each as text; errors of the

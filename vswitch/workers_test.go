@@ -1,11 +1,13 @@
 package vswitch
 
 import (
+	"slices"
 	"sync"
 	"testing"
 
 	"gswitch/frame"
 	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // twoWorkers is a bridge whose ports 0 and 1 belong to different workers.
@@ -144,5 +146,44 @@ func TestHandoffNamesTheEnginesWorkers(t *testing.T) {
 	cfg.Workers = []int{1}
 	if _, err := New(cfg, r.pools); err == nil {
 		t.Error("one worker named for two")
+	}
+}
+
+// A frame that waited for its neighbour on another worker leaves before the next of its flow,
+// which came when the neighbour was known, although both reach the worker together.
+func TestOrderAcrossWorkers(t *testing.T) {
+	r := newRigOf(t, twoWorkers(routerConfig()), 2, 4096)
+	numbered := func(i byte) []byte {
+		return wt.Frame(wt.Eth(selfMAC, hostMAC(2)), wt.IPv4("10.0.1.2", "10.0.0.9"), wt.UDP(1000, 2000), wt.Payload([]byte{i}), wt.Zeros(20))
+	}
+	r.receive(1, numbered(1)) // to the slow path
+	r.receive(0, arp(wire.ARPReply, selfMAC, hostMAC(1), "10.0.0.9", "10.0.0.1"))
+	r.receive(1, numbered(2))
+	r.sw.Nodes[0].Advance(r.now)
+	var order []byte
+	for _, b := range r.out(0) {
+		order = append(order, b[42])
+	}
+	if !slices.Equal(order, []byte{1, 2}) {
+		t.Errorf("frames leave in the order %v, drops %v", order, r.drops())
+	}
+}
+
+// Frames of two ports that reach their worker together are charged to the port of each.
+func TestFramesOfTwoPortsCrossTogether(t *testing.T) {
+	cfg := twoWorkers(baseConfig(4))
+	cfg.FDB.Static = []StaticMAC{{VLAN: 1, MAC: hostMAC(2), Port: 1}}
+	r := newRigOf(t, cfg, 2, 4096)
+	r.receive(0, times(5, l2(2, 1))...)
+	r.receive(2, times(7, l2(2, 3))...)
+	r.runAll()
+	each := uint64(len(l2(2, 1)))
+	b := r.sw.Nodes[1].buffer
+	if from0, from2 := b.Held(0, 0), b.Held(2, 0); from0 != 5*each || from2 != 7*each {
+		t.Errorf("%d and %d bytes are charged, want %d and %d", from0, from2, 5*each, 7*each)
+	}
+	r.out(1)
+	if got := r.charged(); got != "" {
+		t.Errorf("charged when all has left: %s", got)
 	}
 }
