@@ -50,7 +50,7 @@ func Register(system string, keys []Key) { registered[system] = keys }
 // Keys returns every scalar that a run can have: those of every run, those that are
 // measured for a system, and what the features of switches and hosts count.
 func Keys() []Key {
-	all := slices.Concat(keys, policyKeys(), clockKeys())
+	all := slices.Concat(keys, policyKeys())
 	for _, system := range slices.Sorted(maps.Keys(registered)) {
 		all = append(all, registered[system]...)
 	}
@@ -159,8 +159,8 @@ var keys = []Key{
 	{"recovered", OfEvent, false, "", "1 if it has it back."},
 }
 
-// names returns the names that k stands for.
-func (k *Key) names() []string {
+// Names returns the names that k stands for.
+func (k *Key) Names() []string {
 	unit := ""
 	if k.Unit != "" {
 		unit = "_" + k.Unit
@@ -182,7 +182,7 @@ func Known(groups, sizes, windows, events []string) []string {
 	all := Keys()
 	for i := range all {
 		k := &all[i]
-		for _, n := range k.names() {
+		for _, n := range k.Names() {
 			if k.Of&OfRun != 0 {
 				v = append(v, n)
 			}
@@ -214,7 +214,7 @@ func WriteKeys(w io.Writer) error {
 				of = append(of, name)
 			}
 		}
-		names := k.names()
+		names := k.Names()
 		name := names[0]
 		if k.Quant {
 			name = strings.Replace(name, "_mean", "_{mean,p50,p95,p99,p99.9,max}", 1)
