@@ -131,7 +131,7 @@ var keys = []Key{
 	{"broken_connections_total", OfRun, false, "", "Connections of TCP that were given up after too many timeouts, with TCP."},
 	{"inversions_total", OfRun, false, "", "Frames that left an egress queue while one of smaller rank waited there, with switch.inversions."},
 	{"quenches_total", OfRun, false, "", "Times that a class of a host was paused for longer than hosts.quench_after."},
-	{"notices_total", OfRun, false, "", "Notices of congestion points (RoCC, QCN) that hosts followed or ignored by their rules."},
+	{"notices_total", OfRun, false, "", "Notices of congestion points that hosts followed or ignored by their rules."},
 	{"telemetry_unstamped_total", OfRun, false, "", "Records that switches could not write into frames with telemetry: there was no room, or no more was allowed (switch.int.mode)."},
 	{"data_frames_total", OfRun, false, "", "Data frames that hosts sent, without those of second loops."},
 	{"at_seconds", OfEvent, false, "", "When the event was."},

@@ -23,7 +23,12 @@ type System struct {
 	// Divided says why nodes of a run that has it cannot be in several processes, and
 	// what to do; it is empty for one whose nodes can.
 	Divided string
-	Values  []measure.Key // that runs have with it
+	// Virtual says in the same way why such a run is possible in virtual time only, and
+	// OneWorker why one worker has to step all of its nodes on real frames.
+	Virtual, OneWorker string
+	// Unrecorded says that a run on real frames that has it cannot be recorded.
+	Unrecorded bool
+	Values     []measure.Key // that runs have with it
 	// Configure, if not nil, changes what every network of such a run is built from:
 	// that of a rehearsal or of a check as well. With real it stands on real frames.
 	Configure func(r *scenario.Run, real bool, c *vnet.Config) error

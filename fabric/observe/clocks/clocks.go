@@ -22,11 +22,13 @@ import (
 
 func init() {
 	observe.Register(&observe.System{
-		Name:      "clocks",
-		On:        func(d *scenario.Document) bool { return d.Clock.On() },
-		Divided:   "clock: how wrong a clock is can be seen only where all of them are: run it with --processes one",
-		Values:    values,
-		Configure: configure,
+		Name:       "clocks",
+		On:         func(d *scenario.Document) bool { return d.Clock.On() },
+		Divided:    "clock: how wrong a clock is can be seen only where all of them are: run it with --processes one",
+		OneWorker:  "clock: clocks are compared at one instant, by the worker that steps all nodes: run it with --workers 1",
+		Unrecorded: true,
+		Values:     values,
+		Configure:  configure,
 		New: func(_ context.Context, r *observe.Run) (*observe.Observer, error) {
 			c, err := plan(r.Run, r.Real)
 			if err != nil {
