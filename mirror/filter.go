@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"gswitch/frame"
+	"gswitch/units"
 	"gswitch/wire"
 )
 
@@ -350,7 +350,7 @@ func (p *filterParser) value(name string, f *field) (equal func(uint64) bool, v 
 		v = m.Uint64()
 		return equal, v, nil
 	case ofSpan:
-		d, err := time.ParseDuration(p.token)
+		d, err := units.Span(p.token)
 		if err != nil || d < 0 {
 			return nil, 0, p.fail("%s: %q is no time, such as 100us", name, p.token)
 		}
