@@ -248,7 +248,7 @@ func TestSansIO(t *testing.T) {
 }
 
 // core are the packages that do not know which systems there are.
-var core = []string{"./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./scheduler/orders", "./pipeline", "./vswitch", "./hostnic/...", "./notice", "./feature", "./command", "./control/...", "./metrics", "./fabric/run", "./fabric/vnet"}
+var core = []string{"./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./scheduler/orders", "./pipeline", "./vswitch", "./hostnic/...", "./notice", "./feature", "./command", "./control/...", "./metrics", "./fabric/measure", "./fabric/results", "./fabric/run", "./fabric/vnet"}
 
 // The cores of the switch and of the NIC do not know which systems register, nor do
 // daemons, metrics and runs: their names stand in none of their files.
@@ -300,6 +300,27 @@ func TestCoreNamesNoPaper(t *testing.T) {
 			eachName(f, func(at token.Pos, text string) {
 				if name := paper.FindString(text); name != "" {
 					t.Errorf("%s: %s is named after a paper that has %s", fset.Position(at), text, name)
+				}
+			})
+		})
+	}
+}
+
+// Runs measure what every network has. What they have of a system has its name, its key and its
+// numbers where that system observes runs, or in its counters.
+func TestRunsNameNoValueOfSystems(t *testing.T) {
+	value := regexp.MustCompile(`(?:^"(?:host_)?clock_)|(?i:(policy|shadow)_|low_?(frames|data)|lost_|slots\.csv)|^Clock$`)
+	room := regexp.MustCompile(`^` + module + `/(clocksync|policy|deter|telemetry|mirror|tcp|fabric/(clock|flows|traces)|fabric/observe/(?:[^a]|a[^l]))`)
+	for _, p := range list(t, "./fabric/measure", "./fabric/results", "./fabric/run") {
+		for _, imp := range p.Imports {
+			if room.MatchString(imp) {
+				t.Errorf("%s imports %s, which is a system's", p.ImportPath, imp)
+			}
+		}
+		eachFile(t, p, func(_ string, fset *token.FileSet, f *ast.File) {
+			eachName(f, func(at token.Pos, text string) {
+				if of := value.FindString(text); of != "" {
+					t.Errorf("%s: %s is a value of a system", fset.Position(at), text)
 				}
 			})
 		})

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gswitch/lexer"
 	"gswitch/wire"
 )
 
@@ -27,19 +28,19 @@ type FilterError struct {
 
 // Error shows the expression with a mark under the place.
 func (e *FilterError) Error() string {
-	return fmt.Sprintf("capture filter: %s at column %d:\n  %s\n  %s^", e.Why, e.Pos+1, e.Text, strings.Repeat(" ", e.Pos))
+	return "capture filter: " + lexer.Mark(e.Text, e.Why, e.Pos)
 }
 
 // ParseFilter compiles an expression. An empty one is nil, which selects
 // every frame. The error is a *FilterError.
 func ParseFilter(text string) (*Filter, error) {
-	p := parser{text: text, out: &Filter{text: text}}
-	if p.next(); p.word == "" && p.err == nil {
+	p := parser{Lexer: language.New(text), out: &Filter{text: text}}
+	if p.Token == "" {
 		return nil, nil
 	}
 	p.expression(0)
-	if p.word != "" {
-		p.fail("%q is not expected here; join expressions by \"and\" or \"or\"", p.word)
+	if p.Token != "" {
+		p.fail("%q is not expected here; join expressions by \"and\" or \"or\"", p.Token)
 	}
 	if p.err != nil {
 		return nil, p.err
@@ -47,51 +48,30 @@ func ParseFilter(text string) (*Filter, error) {
 	return p.out, nil
 }
 
-// parser is a recursive-descent parser of one expression. After an error word
-// is empty, so that every rule ends.
+// language has as a word whatever lies between parentheses, operator signs and blanks.
+var language = &lexer.Language{Word: func(c byte) bool { return strings.IndexByte("()!&|", c) < 0 }, Signs: []string{"&&", "||"}}
+
+// parser is a recursive-descent parser of one expression. After an error there is no token,
+// so that every rule ends.
 type parser struct {
-	text string
-	pos  int    // behind word
-	at   int    // of word
-	word string // the word to be looked at, empty at the end
-	out  *Filter
-	err  error
+	lexer.Lexer
+	out *Filter
+	err error
 }
 
 func (p *parser) fail(format string, args ...any) int {
 	if p.err == nil {
-		p.err = &FilterError{p.text, p.at, fmt.Sprintf(format, args...)}
+		p.err = &FilterError{p.Text, p.At, fmt.Sprintf(format, args...)}
 	}
-	p.word, p.pos = "", len(p.text)
+	p.Stop()
 	return 0
-}
-
-// next moves to the next word: a parenthesis, an operator sign, or what lies
-// between these and blanks.
-func (p *parser) next() {
-	for p.pos < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.pos]) >= 0 {
-		p.pos++
-	}
-	p.at = p.pos
-	rest := p.text[p.pos:]
-	n := strings.IndexAny(rest, " \t\r\n()!&|")
-	switch {
-	case n < 0:
-		n = len(rest)
-	case n == 0 && (strings.HasPrefix(rest, "&&") || strings.HasPrefix(rest, "||")):
-		n = 2
-	case n == 0:
-		n = 1
-	}
-	p.word = rest[:n]
-	p.pos += n
 }
 
 // accept moves on if the word is one of these.
 func (p *parser) accept(words ...string) bool {
 	for _, w := range words {
-		if p.word == w {
-			p.next()
+		if p.Token == w {
+			p.Next()
 			return true
 		}
 	}
@@ -100,17 +80,17 @@ func (p *parser) accept(words ...string) bool {
 
 // argument returns the word and moves on; what says what it should be.
 func (p *parser) argument(what string) (word string, at int) {
-	word, at = p.word, p.at
+	word, at = p.Token, p.At
 	if word == "" || strings.ContainsAny(word, "()!&|") {
 		p.fail("%s is missing", what)
 		return "", at
 	}
-	p.next()
+	p.Next()
 	return word, at
 }
 
 func (p *parser) failAt(at int, format string, args ...any) int {
-	p.at = at
+	p.At = at
 	return p.fail(format, args...)
 }
 
@@ -148,14 +128,14 @@ func (p *parser) operand(depth int) int {
 	if p.accept("not", "!") {
 		return p.emit(term{op: opNot, left: p.operand(depth + 1)})
 	}
-	open := p.at
+	open := p.At
 	if p.accept("(") {
 		inner := p.expression(depth + 1)
-		if p.err == nil && p.word != ")" {
-			if p.word == "" {
+		if p.err == nil && p.Token != ")" {
+			if p.Token == "" {
 				return p.failAt(open, "this parenthesis is not closed")
 			}
-			return p.fail("%q is not expected here; join expressions by \"and\" or \"or\"", p.word)
+			return p.fail("%q is not expected here; join expressions by \"and\" or \"or\"", p.Token)
 		}
 		p.accept(")")
 		return inner
@@ -177,11 +157,11 @@ var keywords = map[string]term{
 }
 
 func (p *parser) primitive() int {
-	if t, ok := keywords[p.word]; ok {
-		p.next()
+	if t, ok := keywords[p.Token]; ok {
+		p.Next()
 		return p.emit(t)
 	}
-	start, word := p.at, p.word
+	start, word := p.At, p.Token
 	switch {
 	case p.accept("ether"):
 		return p.ether()
@@ -193,7 +173,7 @@ func (p *parser) primitive() int {
 		lo, hi := p.number("an IP protocol number", 255)
 		return p.emit(term{op: opProto, lo: lo, hi: hi})
 	case p.accept("vlan"):
-		if p.word != "" && p.word[0] >= '0' && p.word[0] <= '9' {
+		if p.Token != "" && p.Token[0] >= '0' && p.Token[0] <= '9' {
 			lo, hi := p.number("a VLAN ID", 4095)
 			return p.emit(term{op: opVLAN, lo: lo, hi: hi})
 		}
@@ -211,7 +191,7 @@ func (p *parser) primitive() int {
 		return p.host(sides)
 	case p.accept("net"):
 		return p.net(sides)
-	case p.word == "port", p.word == "portrange":
+	case p.Token == "port", p.Token == "portrange":
 		return p.port(sides, 0)
 	case given:
 		return p.host(sides)
@@ -276,7 +256,7 @@ func (p *parser) prefix(sides uint8, n netip.Prefix) int {
 
 // transport: after "tcp" or "udp", ports may follow.
 func (p *parser) transport(proto uint8) int {
-	if p.word == "src" || p.word == "dst" || p.word == "port" || p.word == "portrange" {
+	if p.Token == "src" || p.Token == "dst" || p.Token == "port" || p.Token == "portrange" {
 		sides, _ := p.sides()
 		return p.port(sides, proto)
 	}

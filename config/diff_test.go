@@ -45,10 +45,7 @@ func TestDiffOfZeroElements(t *testing.T) {
 
 // words and bounds are what a tag allows.
 func words(tag reflect.StructTag) []string {
-	if e := tag.Get("enum"); e != "" {
-		return strings.Split(e, ",")
-	}
-	return nil
+	return section.Enum(tag)
 }
 
 func bounds(tag reflect.StructTag) (lo, hi float64, ok bool) {

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"gswitch/cc"
@@ -14,7 +15,6 @@ import (
 	"gswitch/hostnic"
 	inband "gswitch/int"
 	intpoint "gswitch/int/point"
-	"gswitch/scheduler"
 	"gswitch/section"
 	"gswitch/transport"
 	"gswitch/units"
@@ -32,25 +32,24 @@ type Host struct {
 	Address   netip.Prefix `yaml:"address" need:"yes" doc:"IP address with the length of the link's prefix, such as 10.0.0.1/24 or fd00::1/64."`
 	Gateway   netip.Addr   `yaml:"gateway" doc:"Next hop of addresses that are not on the link. None if left out."`
 
-	Rate     units.Rate      `yaml:"rate" default:"10Gbps" doc:"Speed of the emulated link, at which the host paces what it sends."`
-	Overhead string          `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
-	Burst    *units.Duration `yaml:"burst" default:"50us" doc:"How far the link may catch up when the worker was late. 0s: never."`
-	Payload  int             `yaml:"payload" range:"64,3800" default:"1000" doc:"Bytes of payload in a full frame, the same at both ends."`
+	Rate units.Rate `yaml:"rate" default:"10Gbps" doc:"Speed of the emulated link, at which the host paces what it sends."`
+	Framing
+	Burst   *units.Duration `yaml:"burst" default:"50us" doc:"How far the link may catch up when the worker was late. 0s: never."`
+	Payload int             `yaml:"payload" range:"64,3800" default:"1000" doc:"Bytes of payload in a full frame, the same at both ends."`
 
 	BaseRTT         BaseRTT           `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost calibrate measures. auto: it is measured to the first peers that are sent to, and 1ms until then."`
 	Congestion      string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
 	Options         map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc says which there are."`
 	Telemetry       HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
-	Recovery        string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" registered:"recovery" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
+	Recovery        string            `yaml:"recovery" registered:"recovery" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
 	RecoveryOptions RecoveryOptions   `yaml:"recovery_options" doc:"Options of this loss recovery: see gfabric recovery show."`
 	FastRetransmit  *bool             `yaml:"fast_retransmit" doc:"Use recovery_options: the next version has this key no more."`
 	Timeout         units.Duration    `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
 	Policy          string            `yaml:"policy" doc:"A policy (docs/POLICIES.md) that says which queue pair of a class sends next, by its next packet: arrival is when its message was posted, processing how many packets of that are left. They take turns if left out."`
 	Class           int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of data that chooses none. Its DSCP is 8 times the class."`
 	PFC             HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
-	MarkAbove       units.Size        `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
-	PaceJitter      float64           `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random, so that flows of the same rate do not keep step (RoCC)."`
-	CNP             bool              `yaml:"cnp" doc:"true: congestion marks are reported by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
+	Sending
+	Notifying
 
 	Serve  bool       `yaml:"serve" doc:"true: other hosts may open queue pairs here."`
 	Region units.Size `yaml:"region" default:"16MiB" doc:"Memory for RDMA Write and Read of other hosts."`
@@ -61,14 +60,14 @@ type Host struct {
 
 // HostTelemetry is the telemetry that a host asks for.
 type HostTelemetry struct {
-	Format string       `yaml:"format" enum:"none,hpcc,hpcc-grow,int-md" default:"hpcc" doc:"Format of the header in data frames."`
+	Format string       `yaml:"format" registered:"RoCE telemetry" default:"hpcc" doc:"Format of the header in data frames."`
 	Links  []units.Rate `yaml:"links" doc:"As in the switches' telemetry: slowest and fastest link of the whole network, or all rates."`
 }
 
 // HostPFC is flow control of a host.
 type HostPFC struct {
-	Classes     []int          `yaml:"classes" range:"0,7" doc:"Classes in which pauses are followed. None if left out."`
-	QuenchAfter units.Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched. 0s: none does."`
+	Classes []int `yaml:"classes" range:"0,7" doc:"Classes in which pauses are followed. None if left out."`
+	Quench
 }
 
 // hostName is part of a file's name.
@@ -104,13 +103,10 @@ func (h *Host) validate(s *section.Section, prefix string) {
 		v   units.Duration
 		max frame.Time
 	}{{"base_rtt", units.Duration(h.T()), frame.Second}, {"timeout", h.Timeout, 20 * frame.Second}, {"burst", *h.Burst, frame.Second},
-		{"pfc.quench_after", h.PFC.QuenchAfter, 3600 * frame.Second}} {
+		{"pfc.quench_after", *h.PFC.QuenchAfter, 3600 * frame.Second}} {
 		if d.v < 0 || frame.Time(d.v) > d.max {
 			fail(d.key, "%v is not between 0s and %v", d.v, units.Duration(d.max))
 		}
-	}
-	if h.MarkAbove > maxMark {
-		fail("mark_above", "%v is more than %v, which no host lets wait", h.MarkAbove, maxMark)
 	}
 	if h.FastRetransmit != nil && h.RecoveryOptions.Given()["fast_retransmit"] != "" {
 		fail("fast_retransmit", "stands under recovery_options, too; leave this one out")
@@ -140,8 +136,6 @@ func (h *Host) validate(s *section.Section, prefix string) {
 	}
 }
 
-const maxMark units.Size = 1 << 30
-
 // NeedsTelemetry refuses a congestion control that reads telemetry without a
 // format that carries the rate of links.
 func NeedsTelemetry(algorithm, format string) error {
@@ -154,10 +148,10 @@ func NeedsTelemetry(algorithm, format string) error {
 
 // ParseTelemetry returns the format of a name.
 func ParseTelemetry(name string) (inband.Mode, error) {
-	if m, ok := inband.ParseMode(name); ok && m != inband.INTMDUDP { // which RoCE has no use for
+	if m, ok := inband.ParseMode(name); ok && slices.Contains(inband.RoCENames(), name) {
 		return m, nil
 	}
-	return 0, fmt.Errorf("telemetry %q: must be none, hpcc, hpcc-grow or int-md", name)
+	return 0, fmt.Errorf("telemetry %q: must be %s", name, inband.RoCEWords())
 }
 
 // largestPayload is the most that fits into a small chunk with all headers and
@@ -195,14 +189,12 @@ func (h *Host) nic(mac wire.MAC, port uint16) hostnic.Config {
 	if h.MAC != nil {
 		c.MAC = wire.MAC(*h.MAC)
 	}
-	if h.Overhead == "ethernet" {
-		c.Overhead = scheduler.EthernetOverhead
-	}
+	c.Overhead = h.Framing.Bytes()
 	for class := range c.DSCP {
 		c.DSCP[class] = uint8(8 * class)
 	}
 	for _, class := range h.PFC.Classes {
-		c.PFC, c.PFCClasses, c.QuenchAfter = true, c.PFCClasses|1<<class, frame.Time(h.PFC.QuenchAfter)
+		c.PFC, c.PFCClasses, c.QuenchAfter = true, c.PFCClasses|1<<class, frame.Time(*h.PFC.QuenchAfter)
 	}
 	return c
 }
@@ -224,8 +216,6 @@ func (h *Host) T() frame.Time {
 	}
 	return frame.Time(h.BaseRTT)
 }
-
-func init() { section.Words("recovery", transport.Names) }
 
 // Transport returns loss recovery of transfers that choose none.
 func (h *Host) Transport() transport.Config {

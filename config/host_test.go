@@ -39,6 +39,19 @@ func TestHostDefaults(t *testing.T) {
 	}
 }
 
+// Zero is a legal time after which a pause counts as long, and not its default.
+func TestQuenchAfter(t *testing.T) {
+	for text, want := range map[string]frame.Time{"": 10 * frame.Millisecond, ", quench_after: 0s": 0, ", quench_after: 2ms": 2 * frame.Millisecond} {
+		doc, err := ParseHosts("h.yaml", []byte("version: 1\nname: h1\ninterface: eth0\naddress: 10.0.0.1/24\npfc: {classes: [3]"+text+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := doc.Hosts[0].NIC(wire.MAC{2, 0, 0, 0, 0, 1}, 18515); c.QuenchAfter != want {
+			t.Errorf("%q: %v, want %v", text, c.QuenchAfter, want)
+		}
+	}
+}
+
 // The example says everything that the format has, and is right.
 func TestHostExample(t *testing.T) {
 	text, err := os.ReadFile("host.example.yaml")

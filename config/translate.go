@@ -200,9 +200,7 @@ func (r *Route) VSwitch() vswitch.Route {
 // link is the emulated link of a port whose defaults are filled in.
 func (p *Port) link() scheduler.PortConfig {
 	out := scheduler.PortConfig{Rate: uint64(p.Rate), Burst: frame.Time(*p.Burst)}
-	if p.Overhead == "ethernet" {
-		out.Overhead = scheduler.EthernetOverhead
-	}
+	out.Overhead = p.Framing.Bytes()
 	return out
 }
 

@@ -13,7 +13,6 @@ import (
 	"gswitch/hostnic"
 	"gswitch/hostnic/bump"
 	intpoint "gswitch/int/point"
-	"gswitch/scheduler"
 	"gswitch/section"
 	"gswitch/transport"
 	"gswitch/units"
@@ -47,9 +46,9 @@ type Bump struct {
 	MAC        *MAC   `yaml:"mac" doc:"Address of the host. Learned from its frames if left out."`
 	MTU        int    `yaml:"mtu" range:"576,3500" doc:"Bytes of an IP packet that the network carries. That of the outer interface if left out."`
 
-	Rate     units.Rate      `yaml:"rate" default:"10Gbps" doc:"Speed of the emulated link, at which the host paces what it sends."`
-	Overhead string          `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
-	Burst    *units.Duration `yaml:"burst" doc:"How far the link may catch up when the worker was late. 0s: never. A quarter of base_rtt if left out."`
+	Rate units.Rate `yaml:"rate" default:"10Gbps" doc:"Speed of the emulated link, at which the host paces what it sends."`
+	Framing
+	Burst *units.Duration `yaml:"burst" doc:"How far the link may catch up when the worker was late. 0s: never. A quarter of base_rtt if left out."`
 
 	BaseRTT    units.Duration    `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network."`
 	Congestion string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of channels: hpcc, dcqcn, timely, dctcp, none ..."`
@@ -59,7 +58,7 @@ type Bump struct {
 	Timeout    units.Duration    `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
 	Class      int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of what no rule gives another. Its DSCP is 8 times the class."`
 	PFC        HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
-	CNP        bool              `yaml:"cnp" doc:"true: congestion marks are reported by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
+	Notifying
 
 	Flows    string         `yaml:"flows" enum:"tuple,host,pass" default:"tuple" doc:"What shares a channel: packets of one five-tuple, or all between two hosts. pass: none has one."`
 	Rules    []BumpRule     `yaml:"rules" doc:"Other settings for some packets. The first rule that matches counts."`
@@ -80,7 +79,7 @@ type BumpRule struct {
 	Flows      string            `yaml:"flows" enum:"tuple,host,pass" default:"tuple" doc:"What shares a channel. pass: the packets pass untouched."`
 	Congestion string            `yaml:"congestion" doc:"Congestion control. The host's if left out."`
 	Options    map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name."`
-	Telemetry  string            `yaml:"telemetry" enum:",none,hpcc,hpcc-grow,int-md" doc:"Format of telemetry. The host's if left out."`
+	Telemetry  string            `yaml:"telemetry" registered:"RoCE telemetry, or none said" doc:"Format of telemetry. The host's if left out."`
 	Class      *int              `yaml:"class" range:"0,7" doc:"Traffic class. The host's if left out."`
 }
 
@@ -299,14 +298,12 @@ func (b *Bump) Node(mtu int, seed uint64) (*bump.Config, error) {
 	if b.MAC != nil {
 		c.MAC = wire.MAC(*b.MAC)
 	}
-	if b.Overhead == "ethernet" {
-		c.NIC.Overhead = scheduler.EthernetOverhead
-	}
+	c.NIC.Overhead = b.Framing.Bytes()
 	for class := range c.NIC.DSCP {
 		c.NIC.DSCP[class] = uint8(8 * class)
 	}
 	for _, class := range b.PFC.Classes {
-		c.NIC.PFC, c.NIC.PFCClasses, c.NIC.QuenchAfter = true, c.NIC.PFCClasses|1<<class, frame.Time(b.PFC.QuenchAfter)
+		c.NIC.PFC, c.NIC.PFCClasses, c.NIC.QuenchAfter = true, c.NIC.PFCClasses|1<<class, frame.Time(*b.PFC.QuenchAfter)
 	}
 	if len(b.Telemetry.Links) > 0 {
 		t := intpoint.Section{Links: b.Telemetry.Links}

@@ -86,13 +86,13 @@ type Port struct {
 	Faces    string  `yaml:"faces" enum:"host,switch" doc:"What the neighbour is. host: notices to senders and filled-in telemetry are forged and dropped on arrival, and a watchdog ends pauses that do not end. switch if left out of wires, files and the ports of escape, else host."`
 	Filter   *Filter `yaml:"filter" doc:"Which frames the switch takes; the kernel keeps the rest. All if left out."`
 
-	Enabled  *bool           `yaml:"enabled" default:"true" doc:"false: administratively down."`
-	Rate     units.Rate      `yaml:"rate" default:"unlimited" doc:"Speed of the emulated link."`
-	Overhead string          `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
-	Burst    *units.Duration `yaml:"burst" default:"50us" doc:"How far the port may catch up when a worker was late. 0s: never."`
-	Delay    units.Duration  `yaml:"delay" doc:"Propagation delay of the emulated cable: what leaves here arrives so much later, and headroom is computed with it."`
-	Faults   *Faults         `yaml:"faults" doc:"What goes wrong, on purpose, with the frames that leave here. Nothing if left out."`
-	MTU      int             `yaml:"mtu" range:"68,9216" default:"1500" doc:"Largest network-layer packet in bytes: a frame has 14 more, and 4 for each VLAN tag."`
+	Enabled *bool      `yaml:"enabled" default:"true" doc:"false: administratively down."`
+	Rate    units.Rate `yaml:"rate" default:"unlimited" doc:"Speed of the emulated link."`
+	Framing
+	Burst  *units.Duration `yaml:"burst" default:"50us" doc:"How far the port may catch up when a worker was late. 0s: never."`
+	Delay  units.Duration  `yaml:"delay" doc:"Propagation delay of the emulated cable: what leaves here arrives so much later, and headroom is computed with it."`
+	Faults *Faults         `yaml:"faults" doc:"What goes wrong, on purpose, with the frames that leave here. Nothing if left out."`
+	MTU    int             `yaml:"mtu" range:"68,9216" default:"1500" doc:"Largest network-layer packet in bytes: a frame has 14 more, and 4 for each VLAN tag."`
 
 	MinFrame  int                   `yaml:"min_frame" range:"14,60" default:"14" doc:"Shortest frame that is taken, in bytes without checksum. 60 on a real wire; hosts on virtual links do not pad."`
 	Trust     string                `yaml:"trust" enum:"none,pcp,dscp" default:"pcp" doc:"Which field of a frame chooses its class."`

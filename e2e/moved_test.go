@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"testing"
+
+	"gswitch/fabric/flows"
 )
 
 const movedFlow = `
@@ -33,7 +35,7 @@ func TestBlackholeMoved(t *testing.T) {
 	if n := r.Values["flows_unfinished_total"]; n != 0 {
 		t.Errorf("%v flows are not complete", n)
 	}
-	for _, x := range r.Counted.Findings {
+	for _, x := range flows.Reported.Of(r).Findings {
 		switch {
 		case x.At != "leaf1>spine1":
 			t.Errorf("%+v", x)

@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"testing"
+
+	"gswitch/fabric/flows"
+	"gswitch/fabric/observe/losses"
 )
 
 const lossyWire = `
@@ -41,7 +44,7 @@ func TestLossyWire(t *testing.T) {
 		}
 	}
 	sum := uint64(0)
-	for _, l := range r.Losses {
+	for _, l := range losses.Found.Of(r) {
 		sum += l.Frames
 		if l.Link != "leaf1>spine1" {
 			t.Errorf("%d frames are said to be lost on %s", l.Frames, l.Link)
@@ -50,7 +53,7 @@ func TestLossyWire(t *testing.T) {
 	if float64(sum) != lost {
 		t.Errorf("%d frames in the table of losses, %v were lost", sum, lost)
 	}
-	for _, x := range r.Counted.Findings {
+	for _, x := range flows.Reported.Of(r).Findings {
 		if x.At != "leaf1>spine1" {
 			t.Errorf("%+v", x)
 		}

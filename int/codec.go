@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gswitch/frame"
 	"gswitch/wire"
@@ -38,6 +39,21 @@ var modeNames = [numModes]string{"none", "hpcc", "hpcc-grow", "int-md", "int-md-
 func ParseMode(name string) (Mode, bool) {
 	i := slices.Index(modeNames[:], name)
 	return Mode(max(0, i)), i >= 0
+}
+
+// Names returns the names of all formats, and RoCENames those of the formats that RoCEv2 has
+// a use for.
+func Names() []string { return slices.Clone(modeNames[:]) }
+
+func RoCENames() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return name == INTMDUDP.String() })
+}
+
+// RoCEWords lists these names in a sentence.
+func RoCEWords() string {
+	names := RoCENames()
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // String returns the name that files use.

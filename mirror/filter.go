@@ -11,9 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"gswitch/frame"
+	"gswitch/lexer"
+	"gswitch/units"
 	"gswitch/wire"
 )
 
@@ -39,7 +40,7 @@ type FilterError struct {
 }
 
 func (e *FilterError) Error() string {
-	return fmt.Sprintf("filter: %s at column %d:\n  %s\n  %s^", e.Why, e.Pos+1, e.Text, strings.Repeat(" ", e.Pos))
+	return "filter: " + lexer.Mark(e.Text, e.Why, e.Pos)
 }
 
 // kind says which values a field is compared with.
@@ -185,11 +186,10 @@ func (t *Trace) Delay() (d frame.Time) {
 // ParseFilter reads a filter. names returns the addresses of a switch by its name,
 // none of one that is not known.
 func ParseFilter(text string, names func(string) []netip.Addr) (*Filter, error) {
-	p := &filterParser{text: text, names: names}
-	p.next()
+	p := &filterParser{Lexer: language.New(text), names: names}
 	is, err := p.any(0)
-	if err == nil && p.token != "" {
-		err = p.fail("%q is not expected", p.token)
+	if err == nil && p.Token != "" {
+		err = p.fail("%q is not expected", p.Token)
 	}
 	if err != nil {
 		return nil, err
@@ -203,41 +203,19 @@ const mostNested = 64
 type test = func(*Trace) bool
 
 type filterParser struct {
-	text  string
+	lexer.Lexer
 	names func(string) []netip.Addr
-	at    int    // of token
-	end   int    // behind it
-	token string // "": there is no more
 }
 
 func (p *filterParser) fail(format string, a ...any) error {
-	return &FilterError{Text: p.text, Why: fmt.Sprintf(format, a...), Pos: p.at}
+	return &FilterError{Text: p.Text, Why: fmt.Sprintf(format, a...), Pos: p.At}
 }
+
+// language has signs wherever there is no letter of a name, an address or a number.
+var language = &lexer.Language{Word: isWord, Signs: []string{"&&", "||", "==", "!=", "<=", ">="}}
 
 func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-:/", c) >= 0
-}
-
-// next reads the next token.
-func (p *filterParser) next() {
-	for p.end < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.end]) >= 0 {
-		p.end++
-	}
-	p.at = p.end
-	rest := p.text[p.at:]
-	n := 0
-	for n < len(rest) && isWord(rest[n]) {
-		n++
-	}
-	if n == 0 && rest != "" {
-		n = 1
-		for _, two := range []string{"&&", "||", "==", "!=", "<=", ">="} {
-			if strings.HasPrefix(rest, two) {
-				n = 2
-			}
-		}
-	}
-	p.end, p.token = p.at+n, rest[:n]
 }
 
 func (p *filterParser) any(depth int) (test, error) {
@@ -255,8 +233,8 @@ func (p *filterParser) all(depth int) (test, error) {
 // chain reads operands with an operator between them.
 func (p *filterParser) chain(sign, word string, operand func() (test, error), join func(a, b test) test) (test, error) {
 	a, err := operand()
-	for err == nil && (p.token == sign || p.token == word) {
-		p.next()
+	for err == nil && (p.Token == sign || p.Token == word) {
+		p.Next()
 		var b test
 		if b, err = operand(); err == nil {
 			a = join(a, b)
@@ -269,18 +247,18 @@ func (p *filterParser) one(depth int) (test, error) {
 	if depth > mostNested {
 		return nil, p.fail("it is nested more than %d deep", mostNested)
 	}
-	switch p.token {
+	switch p.Token {
 	case "!", "not":
-		p.next()
+		p.Next()
 		f, err := p.one(depth + 1)
 		return func(t *Trace) bool { return !f(t) }, err
 	case "(":
-		p.next()
+		p.Next()
 		f, err := p.any(depth + 1)
-		if err == nil && p.token != ")" {
+		if err == nil && p.Token != ")" {
 			err = p.fail("a ) is missing")
 		}
-		p.next()
+		p.Next()
 		return f, err
 	}
 	return p.comparison()
@@ -288,13 +266,13 @@ func (p *filterParser) one(depth int) (test, error) {
 
 // comparison reads a field, and what it is compared with.
 func (p *filterParser) comparison() (test, error) {
-	f, ok := filterFields[p.token]
+	f, ok := filterFields[p.Token]
 	if !ok {
-		return nil, p.fail("%s: the fields are %s", cmp.Or(p.token, "something is missing"), strings.Join(FilterFields(), ", "))
+		return nil, p.fail("%s: the fields are %s", cmp.Or(p.Token, "something is missing"), strings.Join(FilterFields(), ", "))
 	}
-	name := p.token
-	p.next()
-	op := p.token
+	name := p.Token
+	p.Next()
+	op := p.Token
 	if f.kind == ofFlag {
 		return func(t *Trace) bool { return some(f.values(t), func(uint64) bool { return true }) }, nil
 	}
@@ -304,12 +282,12 @@ func (p *filterParser) comparison() (test, error) {
 	if (f.kind == ofAddress || f.kind == ofStation) && op != "==" && op != "!=" {
 		return nil, p.fail("%s is equal or not: == or !=", name)
 	}
-	p.next()
+	p.Next()
 	equal, v, err := p.value(name, &f)
 	if err != nil {
 		return nil, err
 	}
-	p.next()
+	p.Next()
 	switch op {
 	case "==":
 		return func(t *Trace) bool { return some(f.values(t), equal) }, nil
@@ -343,49 +321,49 @@ func (p *filterParser) value(name string, f *field) (equal func(uint64) bool, v 
 			return slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) })
 		}, 0, err
 	case ofStation:
-		m, err := wire.ParseMAC(p.token)
+		m, err := wire.ParseMAC(p.Token)
 		if err != nil {
-			return nil, 0, p.fail("%s: %q is no station, such as 02:00:00:00:00:01", name, p.token)
+			return nil, 0, p.fail("%s: %q is no station, such as 02:00:00:00:00:01", name, p.Token)
 		}
 		v = m.Uint64()
 		return equal, v, nil
 	case ofSpan:
-		d, err := time.ParseDuration(p.token)
+		d, err := units.Span(p.Token)
 		if err != nil || d < 0 {
-			return nil, 0, p.fail("%s: %q is no time, such as 100us", name, p.token)
+			return nil, 0, p.fail("%s: %q is no time, such as 100us", name, p.Token)
 		}
 		v = uint64(d)
 		return equal, v, nil
 	}
-	if v, ok := f.names[p.token]; ok {
+	if v, ok := f.names[p.Token]; ok {
 		return func(x uint64) bool { return x == v }, v, nil
 	}
-	if v, err = strconv.ParseUint(p.token, 0, 64); err != nil || v > math.MaxUint32 {
+	if v, err = strconv.ParseUint(p.Token, 0, 64); err != nil || v > math.MaxUint32 {
 		why := "no number"
 		if f.names != nil {
 			why += " nor one of " + strings.Join(slices.Sorted(maps.Keys(f.names)), ", ")
 		}
-		return nil, 0, p.fail("%s: %q is %s", name, p.token, why)
+		return nil, 0, p.fail("%s: %q is %s", name, p.Token, why)
 	}
 	return equal, v, nil
 }
 
 // addresses reads an address or a network, or the name of a switch.
 func (p *filterParser) addresses(name string) (v []netip.Prefix, err error) {
-	if n, err := netip.ParsePrefix(p.token); err == nil && n.Addr().Is4() {
+	if n, err := netip.ParsePrefix(p.Token); err == nil && n.Addr().Is4() {
 		return []netip.Prefix{n}, nil
 	}
-	if a, err := netip.ParseAddr(p.token); err == nil && a.Is4() {
+	if a, err := netip.ParseAddr(p.Token); err == nil && a.Is4() {
 		return []netip.Prefix{netip.PrefixFrom(a, 32)}, nil
 	}
-	if name == "switch" && p.token != "" {
-		for _, a := range p.names(p.token) {
+	if name == "switch" && p.Token != "" {
+		for _, a := range p.names(p.Token) {
 			v = append(v, netip.PrefixFrom(a, a.BitLen()))
 		}
 		if v == nil {
-			return nil, p.fail("there is no switch %q", p.token)
+			return nil, p.fail("there is no switch %q", p.Token)
 		}
 		return v, nil
 	}
-	return nil, p.fail("%s: %q is neither an address nor a network of IPv4, such as 10.0.1.0/24", name, p.token)
+	return nil, p.fail("%s: %q is neither an address nor a network of IPv4, such as 10.0.1.0/24", name, p.Token)
 }

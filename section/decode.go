@@ -296,7 +296,7 @@ func setScalar(v reflect.Value, text, yamlTag string, tag reflect.StructTag) str
 	}
 	switch v.Kind() {
 	case reflect.String:
-		words := enumOf(tag)
+		words := Enum(tag)
 		if words != nil && !slices.Contains(words, text) {
 			problem := fmt.Sprintf("%q is not one of %s", text, strings.Join(words, ", "))
 			if near := units.Nearest(text, words); near != "" {
@@ -311,7 +311,7 @@ func setScalar(v reflect.Value, text, yamlTag string, tag reflect.StructTag) str
 		}
 		v.SetBool(text == "true")
 	case reflect.Int, reflect.Uint64:
-		if words := enumOf(tag); words != nil && !slices.Contains(words, text) {
+		if words := Enum(tag); words != nil && !slices.Contains(words, text) {
 			return fmt.Sprintf("%q is not one of %s", text, strings.Join(words, ", "))
 		}
 		if v.Kind() == reflect.Uint64 {
@@ -411,8 +411,8 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// enumOf returns the legal words, nil if every word is legal.
-func enumOf(tag reflect.StructTag) (words []string) {
+// Enum returns the words that a tag makes legal, nil if every word is legal.
+func Enum(tag reflect.StructTag) (words []string) {
 	if e := tag.Get("enum"); e != "" {
 		words = strings.Split(e, ",")
 	}

@@ -6,6 +6,7 @@
 //	yaml     the key
 //	doc      one sentence for humans, in the schema
 //	default  the value of an absent key, written as in the document
+//	defaults  on embedded structs: other defaults for some of their keys, "a=1,b=none"
 //	enum     the legal words, separated by commas
 //	registered  what words of another module are registered as (Words)
 //	range    least and greatest legal number, "0,63"; of sizes and rates in

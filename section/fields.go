@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -109,11 +110,24 @@ func Fields(t reflect.Type) []Field {
 				fields = append(fields, k)
 			}
 		case !f.Anonymous && f.IsExported():
-			fields = append(fields, Field{Key: f.Tag.Get("yaml"), Type: f.Type, Tag: f.Tag, index: f.Index})
+			fields = append(fields, Field{Key: f.Tag.Get("yaml"), Type: f.Type, Tag: tagOf(t, &f), index: f.Index})
 		}
 	}
 	layouts.Store(t, fields)
 	return fields
+}
+
+// tagOf returns the tag of a field, in which the struct that embeds it may have changed its
+// default.
+func tagOf(t reflect.Type, f *reflect.StructField) reflect.StructTag {
+	for depth := 1; depth < len(f.Index); depth++ {
+		for _, d := range strings.Split(t.FieldByIndex(f.Index[:depth]).Tag.Get("defaults"), ",") {
+			if key, value, ok := strings.Cut(d, "="); ok && key == f.Tag.Get("yaml") {
+				return reflect.StructTag(fmt.Sprintf("default:%q ", value)) + f.Tag
+			}
+		}
+	}
+	return f.Tag
 }
 
 // fieldOf returns the field of a key, or of one that was called so before.

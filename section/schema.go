@@ -44,7 +44,7 @@ func schemaOf(t reflect.Type, tag reflect.StructTag) schema {
 		return reflect.Zero(t).Interface().(interface{ JSONSchema() map[string]any }).JSONSchema()
 	case isText(t):
 		s["type"] = []string{"string", "integer"}
-		if words := enumOf(tag); words != nil {
+		if words := Enum(tag); words != nil {
 			s["enum"] = words
 		}
 	case t.Kind() == reflect.Struct:
@@ -85,7 +85,7 @@ func schemaOf(t reflect.Type, tag reflect.StructTag) schema {
 		s["type"] = "boolean"
 	case t.Kind() == reflect.String:
 		s["type"] = "string"
-		if words := enumOf(tag); words != nil {
+		if words := Enum(tag); words != nil {
 			s["enum"] = words
 		}
 	default:
@@ -96,7 +96,7 @@ func schemaOf(t reflect.Type, tag reflect.StructTag) schema {
 		if lo, hi, ok := rangeOf(tag); ok {
 			s["minimum"], s["maximum"] = lo, hi
 		}
-		if words := enumOf(tag); words != nil {
+		if words := Enum(tag); words != nil {
 			s["enum"] = literals(t, words)
 		}
 	}

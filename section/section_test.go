@@ -116,3 +116,28 @@ func TestRenamedKey(t *testing.T) {
 		t.Errorf("the schema says nothing of the old key:\n%s", s)
 	}
 }
+
+// A struct that embeds another has its keys, and may give some of them another default.
+func TestDefaultsOfEmbedded(t *testing.T) {
+	type link struct {
+		Overhead string `yaml:"overhead" enum:"ethernet,none" default:"ethernet"`
+		Burst    *int   `yaml:"burst" default:"5"`
+	}
+	type daemon struct{ link }
+	type scenario struct {
+		Name string `yaml:"name" default:"a"`
+		link `defaults:"overhead=none,burst=7"`
+	}
+	var d daemon
+	var s scenario
+	Fill(&d)
+	Fill(&s)
+	if d.Overhead != "ethernet" || *d.Burst != 5 || s.Overhead != "none" || *s.Burst != 7 || s.Name != "a" {
+		t.Errorf("%+v, %+v", d, s)
+	}
+	for of, want := range map[reflect.Type]string{reflect.TypeFor[daemon](): "ethernet", reflect.TypeFor[scenario](): "none"} {
+		if p := schemaOf(of, "")["properties"].(map[string]any)["overhead"].(map[string]any); p["default"] != want || len(p["enum"].([]string)) != 2 {
+			t.Errorf("%v: %v", of, p)
+		}
+	}
+}

@@ -87,7 +87,7 @@ func (c Config) complete() (Config, error) {
 	case c.Class > 7:
 		return c, fmt.Errorf("verbs: Class %d is not within 0 and 7", c.Class)
 	case !known:
-		return c, fmt.Errorf("verbs: Telemetry %q: must be none, hpcc, hpcc-grow or int-md", c.Telemetry)
+		return c, fmt.Errorf("verbs: Telemetry %q: must be %s", c.Telemetry, inband.RoCEWords())
 	}
 	if _, err := cc.Factory(c.Congestion, c.Options); err != nil {
 		return c, fmt.Errorf("verbs: Congestion: %w", err)
@@ -102,8 +102,8 @@ func (c Config) complete() (Config, error) {
 var modes = map[string]inband.Mode{}
 
 func init() {
-	for _, m := range []inband.Mode{inband.None, inband.HPCC, inband.HPCCGrow, inband.INTMD} {
-		modes[m.String()] = m
+	for _, name := range inband.RoCENames() {
+		modes[name], _ = inband.ParseMode(name)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"gswitch/collect"
 	"gswitch/control/cli"
+	"gswitch/units"
 )
 
 // chosen is which events a verb is about.
@@ -39,7 +40,7 @@ func (f *chosen) filter(now time.Time) (by collect.Filter, err error) {
 	}
 	by = collect.Filter{Kinds: f.kinds, Follow: f.follow}
 	if f.since != "" {
-		if d, derr := time.ParseDuration(f.since); derr == nil {
+		if d, derr := units.Span(f.since); derr == nil {
 			by.Since = now.Add(-d)
 		} else if by.Since, err = time.Parse(time.RFC3339, f.since); err != nil {
 			return by, cli.Usage(fmt.Errorf("--since %q is neither a duration, such as 10m, nor an instant, such as 2006-01-02T15:04:05Z", f.since))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/fabric/flows"
 	"gswitch/fabric/results"
 	"gswitch/table"
 )
@@ -46,7 +47,7 @@ func flowsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !slices.ContainsFunc(r.Runs, func(r results.Run) bool { return r.Counted != nil }) {
+			if !slices.ContainsFunc(r.Runs, func(r results.Run) bool { return flows.Reported.Of(&r) != nil }) {
 				return inputf("%s: no run counted flows: set switch.flowradar.enabled in the scenario", args[0])
 			}
 			if c.Flags().Changed("at") {
@@ -71,21 +72,21 @@ func (f *flowsFlags) wants(link, flow string) bool {
 
 // show writes what is wrong and which flows used links in each run.
 func (f *flowsFlags) show(w io.Writer, file *results.File) error {
-	var all []results.Flows
+	var all []flows.Report
 	labels := results.Labels(file.Runs)
 	for i := range file.Runs {
-		c := file.Runs[i].Counted
+		c := flows.Reported.Of(&file.Runs[i])
 		if c == nil {
 			continue
 		}
-		var v results.Flows
+		var v flows.Report
 		for _, x := range c.Findings {
 			if f.wants(x.At, x.Flow) && (x.Kind == "loss") == f.losses {
 				v.Findings = append(v.Findings, x)
 			}
 		}
 		for _, l := range c.Links {
-			l.Top = slices.DeleteFunc(slices.Clone(l.Top), func(u results.FlowUser) bool { return !f.wants(l.Link, u.Flow) })
+			l.Top = slices.DeleteFunc(slices.Clone(l.Top), func(u flows.ReportUser) bool { return !f.wants(l.Link, u.Flow) })
 			if len(l.Top) > 0 && !f.losses {
 				v.Links = append(v.Links, l)
 			}
@@ -106,7 +107,7 @@ func (f *flowsFlags) show(w io.Writer, file *results.File) error {
 	return nil
 }
 
-func (f *flowsFlags) findings(w io.Writer, v []results.FlowFinding) {
+func (f *flowsFlags) findings(w io.Writer, v []flows.ReportFinding) {
 	if len(v) == 0 {
 		if f.losses {
 			fmt.Fprintln(w, "  no losses")
@@ -133,7 +134,7 @@ func (f *flowsFlags) findings(w io.Writer, v []results.FlowFinding) {
 
 // users writes which flows used links: all that are kept of a link that is named, the first
 // of the others.
-func (f *flowsFlags) users(w io.Writer, v []results.FlowLink) {
+func (f *flowsFlags) users(w io.Writer, v []flows.ReportLink) {
 	t := table.New("LINK", ">FLOWS", ">BYTES", "FLOW", ">ITS BYTES", ">PACKETS", ">SLOTS", ">PEAK", ">AT")
 	shown, rest := rows(f.limit, v)
 	for _, l := range shown {
@@ -153,9 +154,9 @@ func megabits(bps float64) string { return fmt.Sprintf("%.4g Mb/s", bps/1e6) }
 
 // slot writes which flows used a link in one slot of each run.
 func (f *flowsFlags) slot(w io.Writer, dir string, file *results.File) error {
-	byRun := map[int][]results.FlowSlot{}
+	byRun := map[int][]flows.Slot{}
 	at := f.at.Seconds()
-	err := results.LoadSlots(dir, func(run int, s results.FlowSlot) {
+	err := flows.LoadSlots(dir, func(run int, s flows.Slot) {
 		if s.Slot <= at && at < s.Slot+s.Length && f.wants(s.Link, s.Flow) {
 			byRun[run] = append(byRun[run], s)
 		}
@@ -167,12 +168,12 @@ func (f *flowsFlags) slot(w io.Writer, dir string, file *results.File) error {
 		return err
 	}
 	labels := results.Labels(file.Runs)
-	var all [][]results.FlowSlot
+	var all [][]flows.Slot
 	for i := range file.Runs {
 		v := byRun[i]
-		slices.SortStableFunc(v, func(a, b results.FlowSlot) int { return cmp.Compare(b.Bytes, a.Bytes) })
+		slices.SortStableFunc(v, func(a, b flows.Slot) int { return cmp.Compare(b.Bytes, a.Bytes) })
 		all = append(all, v)
-		if f.json || file.Runs[i].Counted == nil {
+		if f.json || flows.Reported.Of(&file.Runs[i]) == nil {
 			continue
 		}
 		fmt.Fprintln(w, labels[i])

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/fabric/observe/losses"
 	"gswitch/fabric/results"
 	"gswitch/table"
 	"gswitch/telemetry/lossradar"
@@ -47,7 +48,7 @@ func lossesCommand() *cobra.Command {
 // showLosses writes the losses of each run.
 func showLosses(w io.Writer, f *results.File, dir, link, cause string, asJSON bool) error {
 	metered := false
-	var all []results.Loss
+	var all []losses.Loss
 	labels := results.Labels(f.Runs)
 	for i := range f.Runs {
 		r := &f.Runs[i]
@@ -55,8 +56,8 @@ func showLosses(w io.Writer, f *results.File, dir, link, cause string, asJSON bo
 			continue
 		}
 		metered = true
-		var v []results.Loss
-		for _, l := range r.Losses {
+		var v []losses.Loss
+		for _, l := range losses.Found.Of(r) {
 			if (link == "" || l.Link == link) && (cause == "" || l.Cause == cause) {
 				v = append(v, l)
 			}

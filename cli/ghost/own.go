@@ -58,7 +58,7 @@ func (o *own) flags(c *cobra.Command, transfer bool) {
 		return
 	}
 	f.StringVar(&o.cc, "cc", "", "congestion control of transfers that choose none (hpcc)")
-	f.StringVar(&o.telemetry, "int", "", "telemetry of transfers that choose none: none, hpcc, hpcc-grow, int-md (hpcc)")
+	f.StringVar(&o.telemetry, "int", "", "telemetry of transfers that choose none: "+formats+" (hpcc)")
 	f.StringVar(&o.recovery, "recovery", "", "loss recovery of transfers that choose none: go-back-n, irn, tcp, newreno ... (go-back-n)")
 	f.BoolVar(&o.noFastRetransmit, "no-fast-retransmit", false, "newreno: only the timeout repairs, for networks that reorder and lose nothing")
 	f.Float64Var(&o.jitter, "pace-jitter", 0, "make each paced gap longer or shorter by up to this share (RoCC: 0.1)")

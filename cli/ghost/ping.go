@@ -49,7 +49,7 @@ telemetry, or where all links of the configuration have one rate.`,
 	o.flags(c, true)
 	f := c.Flags()
 	h.telemetry, h.cc = "int-md", "none"
-	f.StringVar(&h.telemetry, "int", h.telemetry, "telemetry: none, hpcc, hpcc-grow, int-md")
+	f.StringVar(&h.telemetry, "int", h.telemetry, "telemetry: "+formats)
 	f.IntVar(&h.class, "class", -1, "traffic class, 0 to 7; the host's own if left out")
 	f.Var(&bytes, "size", "bytes of a message")
 	f.Uint32VarP(&count, "count", "n", 5, "messages")

@@ -13,8 +13,12 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	inband "gswitch/int"
 	"gswitch/table"
 )
+
+// formats are those of telemetry, in the help of flags.
+var formats = strings.Join(inband.RoCENames(), ", ")
 
 // how are the flags of how messages are moved.
 type how struct {
@@ -30,7 +34,7 @@ func (h *how) flags(c *cobra.Command) {
 	f.StringVar(&h.cc, "cc", "", "congestion control: "+strings.Join(cc.Names(), ", ")+"; the host's own if left out")
 	f.StringArrayVar(&h.options, "cc-option", nil, "option of the congestion control, as name=value (repeat)")
 	f.Var(&h.rate, "rate", "send at this rate at most; with --cc none nothing else bounds it")
-	f.StringVar(&h.telemetry, "int", "", "telemetry: none, hpcc, hpcc-grow, int-md; the host's own if left out")
+	f.StringVar(&h.telemetry, "int", "", "telemetry: "+formats+"; the host's own if left out")
 	f.StringVar(&h.recovery, "recovery", "", "loss recovery: go-back-n, irn, tcp, newreno ...; the host's own if left out")
 	f.IntVar(&h.class, "class", -1, "traffic class, 0 to 7; the host's own if left out")
 }

@@ -4,12 +4,9 @@
 package flows
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"gswitch/fabric"
-	"gswitch/fabric/results"
 	"gswitch/frame"
 	"gswitch/telemetry/flowradar"
 )
@@ -24,7 +21,7 @@ type Book struct {
 	links    []*link // by switch and port, those to hosts, too
 	at       map[port]*link
 	keep     bool
-	rows     []results.FlowSlot
+	rows     []Slot
 	more     int // rows that are not kept
 	found    []Finding
 	sum      Sum
@@ -200,7 +197,7 @@ func (b *Book) use(sw int, s *flowradar.Slot) {
 		case len(b.rows) == mostRows:
 			b.more++
 		default:
-			b.rows = append(b.rows, results.FlowSlot{Slot: s.From.Seconds(), Length: long, Switch: b.name(sw), Link: name, Flow: r.Key.String(), Packets: uint64(r.Packets), Bytes: r.Bytes, Exact: r.Exact})
+			b.rows = append(b.rows, Slot{Slot: s.From.Seconds(), Length: long, Switch: b.name(sw), Link: name, Flow: r.Key.String(), Packets: uint64(r.Packets), Bytes: r.Bytes, Exact: r.Exact})
 		}
 	}
 }
@@ -228,38 +225,7 @@ func (b *Book) Moved(i int, at frame.Time) { b.found[i].Moved = at }
 func (b *Book) Sum() Sum { return b.sum }
 
 // Rows are the slots that were kept, and how many were not.
-func (b *Book) Rows() ([]results.FlowSlot, int) { return b.rows, b.more }
-
-// topUsers is how many flows of a link are listed.
-const topUsers = 10
-
-// Report is what there is to show.
-func (b *Book) Report() *results.Flows {
-	out := &results.Flows{}
-	for i := range b.found {
-		f := &b.found[i]
-		x := results.FlowFinding{Kind: f.Kind.String(), Flow: f.Flow.String(), At: b.place(&f.Finding), From: f.From.Seconds(), Seen: f.Seen.Seconds(), Moved: f.Moved.Seconds(), Packets: f.Packets, Entered: f.Entered}
-		for _, sw := range f.Cycle {
-			x.Cycle = append(x.Cycle, b.name(sw))
-		}
-		out.Findings = append(out.Findings, x)
-	}
-	for _, l := range b.links {
-		if l.bytes == 0 {
-			continue
-		}
-		slices.SortFunc(l.order, func(x, y *user) int {
-			return cmp.Or(cmp.Compare(y.bytes, x.bytes), cmp.Compare(x.flow.Addrs, y.flow.Addrs), cmp.Compare(x.flow.Rest, y.flow.Rest))
-		})
-		x := results.FlowLink{Link: l.name, Flows: len(l.order), Bytes: l.bytes}
-		for _, u := range l.order[:min(topUsers, len(l.order))] {
-			x.Top = append(x.Top, results.FlowUser{Flow: u.flow.String(), Packets: u.packets, Bytes: u.bytes, Slots: u.slots, Peak: 8 * u.peak, PeakAt: u.peakAt.Seconds()})
-		}
-		out.Links = append(out.Links, x)
-	}
-	slices.SortStableFunc(out.Links, func(a, b results.FlowLink) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	return out
-}
+func (b *Book) Rows() ([]Slot, int) { return b.rows, b.more }
 
 // Way is a place where a flow can be sent another way: a port of a switch to avoid.
 type Way struct {

@@ -17,7 +17,6 @@ func (r *Recorder) Result(run *results.Run) {
 	for i := range r.scopes {
 		r.scopeValues(run, &r.scopes[i])
 	}
-	r.clock.values(putter(run, ""))
 	for i := range r.cfg.Events {
 		r.eventValues(run, &r.cfg.Events[i], end)
 	}
@@ -33,8 +32,8 @@ func (r *Recorder) Result(run *results.Run) {
 	}
 }
 
-// putter adds finite values under a prefix.
-func putter(run *results.Run, prefix string) func(string, float64) {
+// Putter returns what adds finite values under a prefix.
+func Putter(run *results.Run, prefix string) func(string, float64) {
 	return func(name string, v float64) {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
 			run.Values[prefix+name] = v
@@ -43,20 +42,20 @@ func putter(run *results.Run, prefix string) func(string, float64) {
 }
 
 func (r *Recorder) flowValues(run *results.Run) {
-	r.flows.values(putter(run, ""), -1)
+	r.flows.values(Putter(run, ""), -1)
 	for i, g := range r.cfg.Groups {
-		r.flows.values(putter(run, g+"."), i)
+		r.flows.values(Putter(run, g+"."), i)
 	}
 	for i := range r.cfg.Sizes {
 		s := &r.cfg.Sizes[i]
-		r.flows.times(putter(run, s.Name+"."), func(k int) bool { return s.has(r.flows.all[k].Bytes) })
+		r.flows.times(Putter(run, s.Name+"."), func(k int) bool { return s.has(r.flows.all[k].Bytes) })
 	}
 }
 
 func (r *Recorder) scopeValues(run *results.Run, s *scope) {
-	put := putter(run, s.prefix)
-	s.queue.values(put, "queue", "bytes", 1)
-	s.rtt.values(put, "ack_rtt", "seconds", 1e-9)
+	put := Putter(run, s.Prefix)
+	s.queue.Values(put, "queue", "bytes", 1)
+	s.rtt.Values(put, "ack_rtt", "seconds", 1e-9)
 	if !s.queue.Empty() {
 		put("queue_busy_share", 1-s.queue.Zero())
 	}
@@ -72,11 +71,10 @@ func (r *Recorder) scopeValues(run *results.Run, s *scope) {
 		put("link_low_seconds", s.low.Seconds())
 	}
 	s.good.values(put)
-	s.clock.values(put)
-	if s.prefix == "" {
+	if s.Prefix == "" {
 		for i, g := range r.cfg.Groups {
-			s.groups[i].values(putter(run, g+"."))
-			s.rtts[i].values(putter(run, g+"."), "ack_rtt", "seconds", 1e-9)
+			s.groups[i].values(Putter(run, g+"."))
+			s.rtts[i].Values(Putter(run, g+"."), "ack_rtt", "seconds", 1e-9)
 		}
 	}
 }
@@ -93,7 +91,7 @@ func (s *spans) values(put func(string, float64)) {
 }
 
 func (r *Recorder) eventValues(run *results.Run, e *Event, end frame.Time) {
-	put := putter(run, e.Name+".")
+	put := Putter(run, e.Name+".")
 	at := e.At
 	switch {
 	case e.Starts >= 0:
@@ -156,12 +154,9 @@ func (r *Recorder) distributions(run *results.Run) {
 }
 
 func (r *Recorder) series(run *results.Run) {
-	add := func(name, object, unit, shape string, t *trace) {
-		if t != nil && len(t.t) > 0 {
-			run.Series = append(run.Series, results.Series{Name: name, Object: object, Unit: unit, Shape: shape, T: t.t, V: t.v})
-		}
+	add := func(name, object, unit, shape string, t *Trace) {
+		run.Series = t.Series(run.Series, name, object, unit, shape)
 	}
-	add("clock_eps", r.clock.watched, "s", results.ShapeStep, r.clock.trace)
 	for i, t := range r.queue.traces {
 		add("queue", r.cfg.Queues[i].Name, "B", results.ShapeStep, t)
 	}

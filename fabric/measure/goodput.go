@@ -13,9 +13,9 @@ type goodput struct {
 	open   []stream
 	where  map[uint64]int // in open, by id
 	ended  []float64      // bytes in the bin of connections that have ended, by group
-	groups []trace
+	groups []Trace
 	kept   [][]*kept // series of connections, by group
-	cc     map[ccKey]*trace
+	cc     map[ccKey]*Trace
 	ccKeys []ccKey
 }
 
@@ -30,7 +30,7 @@ type stream struct {
 
 type kept struct {
 	name string
-	t    trace
+	t    Trace
 }
 
 type ccKey struct{ object, value string }
@@ -54,9 +54,9 @@ func (s *spans) add(span frame.Time, bits float64) {
 
 func (g *goodput) init(cfg *Config) {
 	g.ended = make([]float64, len(cfg.Groups))
-	g.groups = make([]trace, len(cfg.Groups))
+	g.groups = make([]Trace, len(cfg.Groups))
 	g.kept = make([][]*kept, len(cfg.Groups))
-	g.cc, g.where = map[ccKey]*trace{}, map[uint64]int{}
+	g.cc, g.where = map[ccKey]*Trace{}, map[uint64]int{}
 }
 
 // Open says that a connection begins. id is the caller's and unique among
@@ -110,13 +110,13 @@ func (r *Recorder) GoodputSample(now frame.Time, acked func(id uint64) uint64) {
 			shares[s.group] = append(shares[s.group], b)
 		}
 		if s.kept != nil {
-			s.kept.t.add(now, b/span.Seconds())
+			s.kept.t.Add(now, b/span.Seconds())
 		}
 	}
 	sum := 0.0
 	var all []float64
 	for i := range bits {
-		g.groups[i].add(now, bits[i]/span.Seconds())
+		g.groups[i].Add(now, bits[i]/span.Seconds())
 		sum += bits[i]
 		all = append(all, shares[i]...)
 	}
@@ -162,11 +162,11 @@ func (r *Recorder) CCSample(now frame.Time, object, name string, v float64) {
 	k := ccKey{object, name}
 	t := r.good.cc[k]
 	if t == nil {
-		t = new(trace)
+		t = new(Trace)
 		r.good.cc[k] = t
 		r.good.ccKeys = append(r.good.ccKeys, k)
 	}
-	t.add(now, v)
+	t.Add(now, v)
 }
 
 // recovery returns how long after an event the goodput of a group has a share

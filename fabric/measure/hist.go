@@ -81,8 +81,8 @@ func (h *Hist) CDF(name, unit string, scale float64) results.CDF {
 	return results.WeightedCDF(name, unit, x, w)
 }
 
-// values adds mean, percentiles and maximum, times scale, under a name.
-func (h *Hist) values(put func(string, float64), name, unit string, scale float64) {
+// Values adds mean, percentiles and maximum, times scale, under a name.
+func (h *Hist) Values(put func(string, float64), name, unit string, scale float64) {
 	if h.Empty() {
 		return
 	}

@@ -16,7 +16,6 @@ import (
 	"gswitch/fabric/results"
 	"gswitch/feature"
 	"gswitch/hostnic"
-	"gswitch/policy"
 	"gswitch/vswitch"
 )
 
@@ -50,7 +49,7 @@ func Register(system string, keys []Key) { registered[system] = keys }
 // Keys returns every scalar that a run can have: those of every run, those that are
 // measured for a system, and what the features of switches and hosts count.
 func Keys() []Key {
-	all := slices.Concat(keys, policyKeys(), clockKeys())
+	all := slices.Clone(keys)
 	for _, system := range slices.Sorted(maps.Keys(registered)) {
 		all = append(all, registered[system]...)
 	}
@@ -75,18 +74,6 @@ func Keys() []Key {
 		add(f.Counters, "Of all hosts together", "The largest of any host", section("hosts.", f.Name, f.Section != nil && !f.Daemons))
 	}
 	return all
-}
-
-// policyKeys are the keys of the policies of egress queues, and of their shadows.
-func policyKeys() (v []Key) {
-	for _, of := range []string{"Of the policies of all egress queues together, with switch.policy.",
-		"Of the shadows of all egress queues together, what would have been, with switch.shadow."} {
-		for i := range policy.Counters {
-			c := &policy.Counters[i]
-			v = append(v, Key{Name: c.Key(len(v) >= len(policy.Counters)), Of: OfRun, Doc: c.Doc + " " + of})
-		}
-	}
-	return v
 }
 
 // section is where documents turn a feature on: among those of its kind of nodes,
@@ -144,9 +131,8 @@ var keys = []Key{
 	{"broken_connections_total", OfRun, false, "", "Connections of TCP that were given up after too many timeouts, with TCP."},
 	{"inversions_total", OfRun, false, "", "Frames that left an egress queue while one of smaller rank waited there, with switch.inversions."},
 	{"quenches_total", OfRun, false, "", "Times that a class of a host was paused for longer than hosts.quench_after."},
-	{"notices_total", OfRun, false, "", "Notices of congestion points (RoCC, QCN) that hosts followed or ignored by their rules."},
+	{"notices_total", OfRun, false, "", "Notices of congestion points that hosts followed or ignored by their rules."},
 	{"telemetry_unstamped_total", OfRun, false, "", "Records that switches could not write into frames with telemetry: there was no room, or no more was allowed (switch.int.mode)."},
-	{"low_frames_total", OfRun, false, "", "Data frames of second loops (hosts.transport.rc3)."},
 	{"data_frames_total", OfRun, false, "", "Data frames that hosts sent, without those of second loops."},
 	{"at_seconds", OfEvent, false, "", "When the event was."},
 	{"drain_seconds", OfEvent, false, "", "Time from the event until the queue, after its peak, is down. Until the end of the run if it never is; drained is 0 then."},
@@ -159,8 +145,8 @@ var keys = []Key{
 	{"recovered", OfEvent, false, "", "1 if it has it back."},
 }
 
-// names returns the names that k stands for.
-func (k *Key) names() []string {
+// Names returns the names that k stands for.
+func (k *Key) Names() []string {
 	unit := ""
 	if k.Unit != "" {
 		unit = "_" + k.Unit
@@ -182,7 +168,7 @@ func Known(groups, sizes, windows, events []string) []string {
 	all := Keys()
 	for i := range all {
 		k := &all[i]
-		for _, n := range k.names() {
+		for _, n := range k.Names() {
 			if k.Of&OfRun != 0 {
 				v = append(v, n)
 			}
@@ -214,7 +200,7 @@ func WriteKeys(w io.Writer) error {
 				of = append(of, name)
 			}
 		}
-		names := k.names()
+		names := k.Names()
 		name := names[0]
 		if k.Quant {
 			name = strings.Replace(name, "_mean", "_{mean,p50,p95,p99,p99.9,max}", 1)

@@ -6,12 +6,12 @@ import "gswitch/frame"
 type links struct {
 	last   []uint64
 	at     frame.Time
-	traces []trace
+	traces []Trace
 }
 
 func (l *links) init(cfg *Config) {
 	l.last = make([]uint64, len(cfg.Links))
-	l.traces = make([]trace, len(cfg.Links))
+	l.traces = make([]Trace, len(cfg.Links))
 }
 
 // LinkSample notes how many bytes each link has carried, at the end of a bin.
@@ -31,7 +31,7 @@ func (r *Recorder) LinkSample(now frame.Time, sent func(i int) uint64) {
 		bits := float64(total-l.last[i]) * 8
 		l.last[i] = total
 		bps := bits / span.Seconds()
-		l.traces[i].add(now, bps)
+		l.traces[i].Add(now, bps)
 		for k := range r.scopes {
 			s := &r.scopes[k]
 			if !s.in(l.at, now) {

@@ -4,7 +4,7 @@ import "gswitch/frame"
 
 // queues follows the depths of egress queues.
 type queues struct {
-	traces []*trace // nil where none is kept
+	traces []*Trace // nil where none is kept
 	first  []depth  // of the first queue, all changes: for events
 }
 
@@ -14,10 +14,10 @@ type depth struct {
 }
 
 func (q *queues) init(cfg *Config) {
-	q.traces = make([]*trace, len(cfg.Queues))
+	q.traces = make([]*Trace, len(cfg.Queues))
 	for i := range cfg.Queues {
 		if cfg.Queues[i].Trace {
-			q.traces[i] = &trace{peak: true}
+			q.traces[i] = &Trace{Peak: true}
 		}
 	}
 }
@@ -31,12 +31,12 @@ func (r *Recorder) QueueSample(now frame.Time, bytes func(i int) uint64) {
 	for i := range r.cfg.Queues {
 		b := bytes(i)
 		for k := range r.scopes {
-			if s := &r.scopes[k]; now >= s.from && now < s.to {
+			if s := &r.scopes[k]; s.Has(now) {
 				s.queue.Add(b, weight)
 			}
 		}
 		if t := r.queue.traces[i]; t != nil {
-			t.add(now, float64(b))
+			t.Add(now, float64(b))
 		}
 		if i == 0 && len(r.cfg.Events) > 0 {
 			if f := r.queue.first; len(f) == 0 || f[len(f)-1].bytes != b {

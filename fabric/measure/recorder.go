@@ -79,14 +79,21 @@ type Recorder struct {
 	queue  queues
 	link   links
 	good   goodput
-	clock  clocks
 	closed frame.Time // after that nothing counts
 }
 
-// scope is a span of time that has values: the run after its warm-up, or a window.
+// Span is a span of time that has values: the run after its warm-up, or a window.
+type Span struct {
+	Prefix   string // of its values
+	From, To frame.Time
+}
+
+// Has reports whether the span has an instant.
+func (s *Span) Has(now frame.Time) bool { return now >= s.From && now < s.To }
+
+// scope is a span with what is measured in it.
 type scope struct {
-	prefix   string
-	from, to frame.Time
+	Span
 	queue    Hist
 	low      frame.Time // time in bins with little on the first link
 	linkMin  float64
@@ -96,14 +103,13 @@ type scope struct {
 	groups   []spans
 	rtt      Hist   // ns
 	rtts     []Hist // of each group
-	clock    clockScope
 }
 
 // New returns a recorder.
 func New(cfg Config) *Recorder {
 	r := &Recorder{cfg: cfg, closed: frame.Never}
 	add := func(prefix string, from, to frame.Time) {
-		r.scopes = append(r.scopes, scope{prefix: prefix, from: from, to: to, linkBits: make([]float64, len(cfg.Links)), groups: make([]spans, len(cfg.Groups)), rtts: make([]Hist, len(cfg.Groups))})
+		r.scopes = append(r.scopes, scope{Span: Span{prefix, from, to}, linkBits: make([]float64, len(cfg.Links)), groups: make([]spans, len(cfg.Groups)), rtts: make([]Hist, len(cfg.Groups))})
 	}
 	add("", cfg.Warmup, cfg.End)
 	for _, w := range cfg.Windows {
@@ -120,12 +126,18 @@ func New(cfg Config) *Recorder {
 func (r *Recorder) Close(now frame.Time) {
 	r.closed = now
 	for i := range r.scopes {
-		r.scopes[i].to = min(r.scopes[i].to, now)
+		r.scopes[i].To = min(r.scopes[i].To, now)
 	}
 }
 
 // Closed returns when the run was over, frame.Never before.
 func (r *Recorder) Closed() frame.Time { return r.closed }
 
+// Spans returns how many spans have values: the run, then the windows.
+func (r *Recorder) Spans() int { return len(r.scopes) }
+
+// Span returns one of them. It ends when the run is over.
+func (r *Recorder) Span(i int) Span { return r.scopes[i].Span }
+
 // in says whether the span (from, to] lies in the scope.
-func (s *scope) in(from, to frame.Time) bool { return from >= s.from && to <= s.to }
+func (s *scope) in(from, to frame.Time) bool { return from >= s.From && to <= s.To }

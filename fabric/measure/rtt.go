@@ -11,11 +11,11 @@ func (r *Recorder) RTT(now frame.Time, id uint64, rtt frame.Time) {
 	group := r.good.open[i].group
 	for k := range r.scopes {
 		s := &r.scopes[k]
-		if now < s.from || now >= s.to {
+		if !s.Has(now) {
 			continue
 		}
 		s.rtt.Add(uint64(rtt), 1)
-		if s.prefix == "" {
+		if s.Prefix == "" {
 			s.rtts[group].Add(uint64(rtt), 1)
 		}
 	}

@@ -19,14 +19,23 @@ import (
 // System is what runs know of one.
 type System struct {
 	Name string
-	On   func(d *scenario.Document) bool // whether a run has it
+	On   func(d *scenario.Document) bool // whether a run has it; nil for one that only counts
 	// Divided says why nodes of a run that has it cannot be in several processes, and
 	// what to do; it is empty for one whose nodes can.
 	Divided string
-	Values  []measure.Key // that runs have with it
+	// Virtual says in the same way why such a run is possible in virtual time only, and
+	// OneWorker why one worker has to step all of its nodes on real frames.
+	Virtual, OneWorker string
+	// Unrecorded says that a run on real frames that has it cannot be recorded.
+	Unrecorded bool
+	Values     []measure.Key // that runs have with it
 	// Configure, if not nil, changes what every network of such a run is built from:
 	// that of a rehearsal or of a check as well. With real it stands on real frames.
 	Configure func(r *scenario.Run, real bool, c *vnet.Config) error
+	// Count, if not nil, adds to sums, by the names of values, what the nodes of a network
+	// that are stepped here have counted. It is called in every run, and in each process of
+	// one that is divided: the values of a run are the sums over its processes.
+	Count func(n *vnet.Network, sums map[string]float64)
 	// New returns what observes one run.
 	New func(ctx context.Context, r *Run) (*Observer, error)
 }
@@ -74,11 +83,22 @@ func Register(s *System) {
 // Of returns the systems of a run, in the order of their names.
 func Of(d *scenario.Document) (v []*System) {
 	for _, s := range systems {
-		if s.On(d) {
+		if s.On != nil && s.On(d) {
 			v = append(v, s)
 		}
 	}
 	return v
+}
+
+// Counted returns the sums of what systems count, by the names of values.
+func Counted(n *vnet.Network) map[string]float64 {
+	sums := map[string]float64{}
+	for _, s := range systems {
+		if s.Count != nil {
+			s.Count(n, sums)
+		}
+	}
+	return sums
 }
 
 // Feature reports a registered feature of switches whether a document turns it on.

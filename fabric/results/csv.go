@@ -14,8 +14,8 @@ import (
 // empty fct_s and slowdown are of a flow that did not finish.
 var FlowColumns = []string{"run", "name", "id", "src", "dst", "group", "bytes", "start_s", "fct_s", "ideal_s", "slowdown", "retransmitted"}
 
-// number is the shortest decimal that reads back as v.
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+// Number is the shortest decimal that reads back as v.
+func Number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // EncodeFlows writes the flows of all runs as flows.csv.
 func EncodeFlows(w io.Writer, runs []Run) error {
@@ -30,9 +30,9 @@ func EncodeFlows(w io.Writer, runs []Run) error {
 		}
 		for _, f := range runs[i].Flows {
 			row = append(row[:0], strconv.Itoa(i), runs[i].Name, strconv.Itoa(f.ID), f.Src, f.Dst, f.Group, strconv.FormatUint(f.Bytes, 10),
-				number(f.Start), "", number(f.Ideal), "", strconv.FormatUint(uint64(f.Retrans), 10))
+				Number(f.Start), "", Number(f.Ideal), "", strconv.FormatUint(uint64(f.Retrans), 10))
 			if f.FCT > 0 {
-				row[8], row[10] = number(f.FCT), number(f.Slowdown)
+				row[8], row[10] = Number(f.FCT), Number(f.Slowdown)
 			}
 			c.Write(append(row, of...))
 		}
@@ -109,7 +109,7 @@ func encodeSeries(w io.Writer, series []Series) error {
 	for i := range series {
 		s := &series[i]
 		for k := range min(len(s.T), len(s.V)) {
-			c.Write([]string{number(s.T[k]), s.Object, number(s.V[k])})
+			c.Write([]string{Number(s.T[k]), s.Object, Number(s.V[k])})
 		}
 	}
 	c.Flush()
@@ -121,7 +121,7 @@ func encodeCDF(w io.Writer, d *CDF) error {
 	c := csv.NewWriter(w)
 	c.Write([]string{"x", "f"})
 	for k := range min(len(d.X), len(d.F)) {
-		c.Write([]string{number(d.X[k]), number(d.F[k])})
+		c.Write([]string{Number(d.X[k]), Number(d.F[k])})
 	}
 	c.Flush()
 	return c.Error()

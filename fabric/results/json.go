@@ -154,8 +154,8 @@ func (c *Check) UnmarshalJSON(b []byte) error {
 
 // Decode reads results.json. Errors name the line.
 func Decode(b []byte) (*File, error) {
-	f := new(File)
-	if err := json.Unmarshal(b, f); err != nil {
+	f, err := decodeFile(b)
+	if err != nil {
 		return nil, atLine(b, err)
 	}
 	if f.Format != Format {

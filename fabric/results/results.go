@@ -7,7 +7,7 @@
 //	flows.csv             one line per flow: FlowColumns, variant, engine, seed, and a column for each swept key
 //	values.csv            one line per value of a run, with values.parquet
 //	summary.csv           one line per value of a variant over its seeds, with summary.parquet
-//	slots.csv             one line per flow, switch and slot, where switches count flows
+//	slots.csv             and other files of systems, see NewFilePart
 //	series/RUN-NAME.csv   one line per point: t (seconds), object, value
 //	cdf/RUN-NAME.csv      one line per point: x, f (the share of observations up to x)
 //
@@ -72,12 +72,6 @@ type Run struct {
 	// Pauses say which port paused which, where that was recorded.
 	Pauses *pauses.Trace `json:"pauses,omitempty"`
 
-	// Losses are what meters at links found (switch.lossradar), by link and cause.
-	Losses []Loss `json:"losses,omitempty"`
-
-	// Counted is what switches counted of flows (switch.flowradar).
-	Counted *Flows `json:"flows,omitempty"`
-
 	// Values are scalars by name, with the unit as the last part of the name:
 	// slowdown_p99, queue_p95_bytes, pause_share, drops_total, goodput_bps ...
 	Values map[string]float64 `json:"values"`
@@ -88,8 +82,11 @@ type Run struct {
 	Series []Series `json:"series,omitempty"`
 	Checks []Check  `json:"checks,omitempty"`
 
-	Flows []Flow     `json:"-"` // flows.csv beside results.json
-	Slots []FlowSlot `json:"-"` // slots.csv beside results.json
+	Flows []Flow `json:"-"` // flows.csv beside results.json
+
+	// Parts are what systems add, by key: see Part. In results.json they stand before the
+	// values.
+	Parts map[string]any `json:"-"`
 }
 
 // Flow is one finished (or unfinished) message of the workload.
@@ -103,68 +100,6 @@ type Flow struct {
 	Ideal    float64 // seconds alone in the network
 	Slowdown float64
 	Retrans  uint32 // frames sent again
-}
-
-// Loss is what a link lost for one cause, as meters at its ends and a collector
-// found out.
-type Loss struct {
-	Link     string   `json:"link"` // such as s1>s2
-	Cause    string   `json:"cause"`
-	Frames   uint64   `json:"frames"`
-	Sent     uint64   `json:"sent"` // frames that entered the link, for whatever became of them
-	Flows    int      `json:"flows"`
-	First    float64  `json:"first"` // seconds
-	Last     float64  `json:"last"`
-	Examples []string `json:"examples"` // some of the flows
-}
-
-// Flows is what switches counted of flows, slot by slot, and what it shows.
-type Flows struct {
-	Findings []FlowFinding `json:"findings,omitempty"`
-	Links    []FlowLink    `json:"links,omitempty"`
-}
-
-// FlowFinding is something that the slots of a network show of a flow.
-type FlowFinding struct {
-	Kind    string   `json:"kind"` // loss, blackhole or loop
-	Flow    string   `json:"flow"`
-	At      string   `json:"at"`                // a link, such as s1>s2, or the switch whose tables drop it
-	From    float64  `json:"from"`              // seconds: the beginning of the first slot that shows it
-	Seen    float64  `json:"seen"`              // when that was known
-	Moved   float64  `json:"moved,omitempty"`   // when a controller moved the flow
-	Packets int64    `json:"packets"`           // that were lost by then; in a loop, that circulated
-	Entered int64    `json:"entered,omitempty"` // that came to the loop
-	Cycle   []string `json:"cycle,omitempty"`   // the switches of a loop
-}
-
-// FlowLink lists the flows that used one direction of a link.
-type FlowLink struct {
-	Link  string     `json:"link"`
-	Flows int        `json:"flows"`
-	Bytes uint64     `json:"bytes"`
-	Top   []FlowUser `json:"top"` // those with the most bytes
-}
-
-// FlowUser is what a flow sent by a link.
-type FlowUser struct {
-	Flow    string  `json:"flow"`
-	Packets uint64  `json:"packets"`
-	Bytes   uint64  `json:"bytes"`
-	Slots   int     `json:"slots"` // in which it sent
-	Peak    float64 `json:"peak"`  // most bit/s of a slot
-	PeakAt  float64 `json:"peak_at"`
-}
-
-// FlowSlot is what a switch counted of a flow in a slot: a line of slots.csv.
-type FlowSlot struct {
-	Slot    float64 `json:"slot"` // its beginning, seconds
-	Length  float64 `json:"length"`
-	Switch  string  `json:"switch"`
-	Link    string  `json:"link"`
-	Flow    string  `json:"flow"`
-	Packets uint64  `json:"packets"`
-	Bytes   uint64  `json:"bytes"`
-	Exact   bool    `json:"exact"`
 }
 
 // Bucket holds flows of similar size.

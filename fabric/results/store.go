@@ -16,21 +16,20 @@ import (
 )
 
 const (
-	jsonName  = "results.json"
-	flowName  = "flows.csv"
-	slotsName = "slots.csv"
-	seriesIn  = "series"
-	cdfIn     = "cdf"
+	jsonName = "results.json"
+	flowName = "flows.csv"
+	seriesIn = "series"
+	cdfIn    = "cdf"
 )
 
-// saved are the files and directories that Save writes, in the order in which
-// they take their place.
-var saved = []string{jsonName, flowName, "values.csv", "values.parquet", "summary.csv", "summary.parquet", slotsName, seriesIn, cdfIn}
+// saved are the files and directories that Save writes, besides the files of parts, in the
+// order in which they take their place.
+var saved = []string{jsonName, flowName, "values.csv", "values.parquet", "summary.csv", "summary.parquet", seriesIn, cdfIn}
 
 // Saves says whether Save writes a file of a directory of results.
 func Saves(path string) bool {
 	first, _, _ := strings.Cut(filepath.ToSlash(path), "/")
-	return slices.Contains(saved, first)
+	return slices.Contains(saved, first) || slices.ContainsFunc(parts, func(p part) bool { return p.kind == nil && p.key == first })
 }
 
 // Save writes f to dir, which it makes if need be, in place of what an earlier
@@ -51,7 +50,13 @@ func Save(dir string, f *File) error {
 	if err := writeAll(tmp, f); err != nil {
 		return err
 	}
-	for _, name := range saved {
+	names := saved
+	for _, p := range parts {
+		if p.kind == nil {
+			names = append(slices.Clip(names), p.key)
+		}
+	}
+	for _, name := range names {
 		if err := replace(filepath.Join(tmp, name), filepath.Join(dir, name), tmp); err != nil {
 			return err
 		}
@@ -84,7 +89,7 @@ func replace(from, to, trash string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// No series, no distributions, no slots: those of an earlier run go, too.
+	// No series, no distributions, no part: those of an earlier run go, too.
 	if err := os.Remove(to); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -104,8 +109,11 @@ func writeAll(dir string, f *File) error {
 	if err := writeTidy(dir, "summary", summary(f.Runs)); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(f.Runs, func(r Run) bool { return len(r.Slots) > 0 }) {
-		if err := writeFile(filepath.Join(dir, slotsName), func(w io.Writer) error { return encodeSlots(w, f.Runs) }); err != nil {
+	for _, p := range parts {
+		if p.kind != nil || !p.has(f.Runs) {
+			continue
+		}
+		if err := writeFile(filepath.Join(dir, p.key), func(w io.Writer) error { return p.write(w, f.Runs) }); err != nil {
 			return err
 		}
 	}
@@ -226,6 +234,33 @@ func Load(path string) (*File, error) {
 	defer flows.Close()
 	if err := DecodeFlows(bufio.NewReader(flows), f.Runs); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// LoadAll reads all that Save wrote to a directory, the files of parts included: what is
+// not read is lost when the directory is written again.
+func LoadAll(dir string) (*File, error) {
+	f, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
+		if p.kind != nil {
+			continue
+		}
+		path := filepath.Join(dir, p.key)
+		r, err := wholefile.OpenPlain(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // no run has it
+		}
+		if err != nil {
+			return nil, err
+		}
+		err = p.read(bufio.NewReader(r), f.Runs)
+		if err := errors.Join(err, r.Close()); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	return f, nil
 }

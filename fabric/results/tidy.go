@@ -67,7 +67,7 @@ func (t *tidy) csv(w io.Writer) error {
 			case int64:
 				line[i] = strconv.FormatInt(v, 10)
 			case float64:
-				line[i] = number(v)
+				line[i] = Number(v)
 			default:
 				line[i] = ""
 			}

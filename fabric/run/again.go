@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 
 	"gswitch/fabric/live"
+	"gswitch/fabric/observe"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
@@ -31,7 +33,8 @@ type recorded struct {
 // record opens the file to which a run on real frames is recorded. It returns nil if the
 // run is not recorded.
 func (h *host) record(s *scenario.Scenario, r *scenario.Run) (*live.Record, error) {
-	if h.o.Out == "" || h.o.Watch != nil || r.Doc.Clock.On() {
+	unrecorded := slices.ContainsFunc(observe.Of(r.Doc), func(s *observe.System) bool { return s.Unrecorded })
+	if h.o.Out == "" || h.o.Watch != nil || unrecorded {
 		if !h.o.Record {
 			return nil, nil
 		}

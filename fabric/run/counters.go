@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"gswitch/fabric/observe"
 	"gswitch/fabric/pauses"
 	"gswitch/fabric/results"
 	"gswitch/fabric/vnet"
 	"gswitch/fault"
 	"gswitch/frame"
 	inband "gswitch/int"
-	"gswitch/policy"
 	"gswitch/vswitch"
 )
 
@@ -41,7 +41,6 @@ type tally struct {
 	Marks    uint64
 	Broken   uint64 // TCP connections that were given up
 	Quenches uint64
-	LowData  uint64     // data frames of the second, low-priority loop
 	Notices  uint64     // from switches, processed by hosts
 	Paused   frame.Time // total of hosts
 	Pauses   vnet.Pauses
@@ -50,8 +49,7 @@ type tally struct {
 	// Inversions is the number of frames that left a queue while one of smaller rank
 	// waited.
 	Inversions uint64
-	// Policy and Shadow are the counters of policies and their shadows.
-	Policy, Shadow vnet.PolicyTotals
+	Systems    map[string]float64 // sums of what systems count, by their names in results
 	// Telemetry counts frames by the outcome of a switch's record.
 	Telemetry [inband.NumOutcomes]uint64
 }
@@ -71,7 +69,7 @@ func count(n *vnet.Network) (c tally) {
 		c.Marks += k.Stats.Marked
 		c.Broken += k.Failed
 	}
-	c.Policy, c.Shadow = n.Policies()
+	c.Systems = observe.Counted(n)
 	for _, h := range n.Hosts {
 		k := h.Counts()
 		c.Data += k.DataFrames
@@ -79,7 +77,6 @@ func count(n *vnet.Network) (c tally) {
 		c.Marks += k.CEMarked
 		c.Quenches += k.Quenches
 		c.Notices += k.Notices
-		c.LowData += k.LowFrames
 		for _, t := range h.Flow(now).PausedTime {
 			c.Paused += t
 		}
@@ -102,7 +99,6 @@ func (c *tally) add(o *tally) {
 	c.Marks += o.Marks
 	c.Quenches += o.Quenches
 	c.Notices += o.Notices
-	c.LowData += o.LowData
 	c.Paused += o.Paused
 	c.Pauses.Requests += o.Pauses.Requests
 	c.Pauses.XOFF += o.Pauses.XOFF
@@ -114,8 +110,12 @@ func (c *tally) add(o *tally) {
 	}
 	vnet.AddCounted(c.Features, o.Features)
 	c.Inversions += o.Inversions
-	c.Policy.Plus(o.Policy)
-	c.Shadow.Plus(o.Shadow)
+	if c.Systems == nil {
+		c.Systems = map[string]float64{}
+	}
+	for name, v := range o.Systems {
+		c.Systems[name] += v
+	}
 	for i, k := range o.Telemetry {
 		c.Telemetry[i] += k
 	}
@@ -141,7 +141,6 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	put("marks_total", float64(c.Marks))
 	put("quenches_total", float64(c.Quenches))
 	put("notices_total", float64(c.Notices))
-	put("low_frames_total", float64(c.LowData))
 	if n.Stacks() != nil {
 		put("broken_connections_total", float64(c.Broken))
 	}
@@ -159,11 +158,8 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	if n.CountsInversions() {
 		put("inversions_total", float64(c.Inversions))
 	}
-	for k, v := range c.Policy {
-		put(policy.Counters[k].Key(false), float64(v))
-	}
-	for k, v := range c.Shadow {
-		put(policy.Counters[k].Key(true), float64(v))
+	for name, v := range c.Systems {
+		put(name, v)
 	}
 	c.unstamped(out)
 	ports := 0

@@ -109,10 +109,15 @@ func TestTallies(t *testing.T) {
 	a.Pauses.Requests, b.Pauses.Requests = 5, 50
 	a.Features = map[string]float64{"qcn_samples_total": 6, "qcn_set_point_bytes": 700, "escaped_total": 1}
 	b.Features = map[string]float64{"qcn_samples_total": 60, "qcn_set_point_bytes": 70, "qcn_messages_unsent_total": 8, "escaped_total": 10}
+	a.Systems = map[string]float64{"low_frames_total": 2, "policy_sent_total": 0}
+	b.Systems = map[string]float64{"low_frames_total": 30}
 	sum.add(&a)
 	sum.add(&b)
 	if want := map[string]float64{"qcn_samples_total": 66, "qcn_set_point_bytes": 700, "qcn_messages_unsent_total": 8, "escaped_total": 11}; !maps.Equal(sum.Features, want) {
 		t.Errorf("features counted %v, want %v", sum.Features, want)
+	}
+	if want := map[string]float64{"low_frames_total": 32, "policy_sent_total": 0}; !maps.Equal(sum.Systems, want) {
+		t.Errorf("systems counted %v, want %v", sum.Systems, want)
 	}
 	if sum.Pauses.Requests != 55 {
 		t.Errorf("%+v", sum)

@@ -46,7 +46,7 @@ func (st *store) elsewhere(ctx context.Context, i int, p *progress) (*results.Ru
 // take reads the single run of a directory, and moves the files that only its execution
 // could write to the results.
 func (st *store) take(dir, print string) (*results.Run, error) {
-	f, err := loadResults(dir)
+	f, err := results.LoadAll(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -119,10 +119,7 @@ func (in *injector) storm(d direction, f *scenario.Fault) {
 func (in *injector) node(r *scenario.Run, f *scenario.Fault) {
 	i, _ := r.Topology.Lookup(f.Node)
 	e, id := in.n.Engine, in.n.EngineNode(i)
-	own := int64(0) // frequency offset of its oscillator without a fault
-	if r.Doc.Clock.On() {
-		own, _ = r.Oscillator(i)
-	}
+	own, _ := r.Oscillator(i) // its frequency offset without a fault
 	e.At(frame.Time(f.Start), func(now frame.Time) {
 		switch f.Kind {
 		case "pause":

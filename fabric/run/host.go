@@ -8,6 +8,7 @@ import (
 
 	"gswitch/fabric"
 	"gswitch/fabric/live"
+	"gswitch/fabric/observe"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
@@ -80,11 +81,13 @@ func (h *host) check(s *scenario.Scenario) error {
 				return fmt.Errorf("%s: faults[%d]: a storm fault exists in virtual time only: run it with --on sim, or without this fault", s.File, k)
 			}
 		}
-		if d.Clock.On() && h.o.Live.Workers > 1 {
-			return fmt.Errorf("%s: clock: clocks are compared at one instant, by the worker that steps all nodes: run it with --workers 1", s.File)
-		}
-		if d.Switch.Replay {
-			return fmt.Errorf("%s: switch.replay repeats a run to the nanosecond, which is possible in virtual time only: run it with --on sim", s.File)
+		for _, of := range observe.Of(d) {
+			switch {
+			case of.Virtual != "":
+				return fmt.Errorf("%s: %s", s.File, of.Virtual)
+			case of.OneWorker != "" && h.o.Live.Workers > 1:
+				return fmt.Errorf("%s: %s", s.File, of.OneWorker)
+			}
 		}
 		if d.Hosts.Sizes != (scenario.Sizes{}) {
 			return fmt.Errorf("%s: hosts.sizes sets lengths of frames that their headers do not have, which is possible in virtual time only: run it with --on sim, or without hosts.sizes", s.File)
@@ -114,8 +117,10 @@ func (h *host) maker(ctx context.Context, r *scenario.Run, rec *live.Record) (vn
 	}
 	l := &h.o.Live
 	c := live.Config{Dilation: h.dilation(r.Doc), Bound: l.Bound, Workers: l.Workers, Poll: l.Poll, CPUs: l.CPUs, Logger: l.Logger, Record: rec}
-	if r.Doc.Clock.On() {
-		c.Workers = 1
+	for _, of := range observe.Of(r.Doc) {
+		if of.OneWorker != "" {
+			c.Workers = 1
+		}
 	}
 	if h.o.On == Netns {
 		if err := h.raise(ctx, r.Topology); err != nil {

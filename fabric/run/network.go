@@ -16,10 +16,6 @@ import (
 	"gswitch/transport"
 )
 
-// ethernetOverhead is preamble, frame check sequence and interframe gap in bytes (IEEE
-// 802.3).
-const ethernetOverhead = 24
-
 // network builds what the document of a run describes, on the given engine or, if that is
 // nil, in virtual time.
 func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
@@ -85,9 +81,7 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	if c.OneQueueAt, err = d.Switch.Classless(); err != nil {
 		return nil, err
 	}
-	if d.Link.Overhead == "ethernet" {
-		c.Overhead = ethernetOverhead
-	}
+	c.Overhead = d.Link.Framing.Bytes()
 	for _, class := range d.PFC.Classes {
 		c.PFC.Classes |= 1 << class
 	}
@@ -114,7 +108,7 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	}
 	c.Host = vnet.Host{Class: uint8(h.Class), CNP: hostnic.CNPConfig{Frames: h.CNP.Frames, Interval: frame.Time(h.CNP.Interval)},
 		Writes: h.Verb == "write", Overshoot: h.Overshoot, Turn: turn, Segment: uint32(h.Segment), SegmentRate: uint64(h.SegmentRate), LazyPacing: h.LazyPacing,
-		RTTNoise: frame.Time(h.RTTNoise), PaceJitter: h.PaceJitter, MarkAbove: uint32(h.MarkAbove), QuenchAfter: frame.Time(h.QuenchAfter), NoticeDelay: frame.Time(h.NoticeDelay)}
+		RTTNoise: frame.Time(h.RTTNoise), PaceJitter: h.PaceJitter, MarkAbove: uint32(h.MarkAbove), QuenchAfter: frame.Time(*h.QuenchAfter), NoticeDelay: frame.Time(h.NoticeDelay)}
 	if c.Host.First, err = h.Policy.First(); err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
 	if err := json.Unmarshal(data, &have); err != nil {
 		return nil, fmt.Errorf("%s: %w; remove it to run everything anew", filepath.Join(o.Out, printsName), err)
 	}
-	f, err := loadResults(o.Out)
+	f, err := results.LoadAll(o.Out)
 	if err != nil {
 		return nil, fmt.Errorf("%w; remove %s to run everything anew", err, o.Out)
 	}
@@ -77,24 +77,6 @@ func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
 		}
 	}
 	return st, nil
-}
-
-// loadResults reads all runs in a directory, including the slots of flows: what is not
-// loaded here is lost when the directory is rewritten.
-func loadResults(dir string) (*results.File, error) {
-	f, err := results.Load(dir)
-	if err != nil {
-		return nil, err
-	}
-	err = results.LoadSlots(dir, func(run int, s results.FlowSlot) {
-		if run >= 0 && run < len(f.Runs) {
-			f.Runs[run].Slots = append(f.Runs[run].Slots, s)
-		}
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // no switch counted flows
-	}
-	return f, err
 }
 
 // writable creates the directory and a file in it, to show before hours of runs that the

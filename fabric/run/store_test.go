@@ -1,8 +1,10 @@
 package run
 
 import (
+	"slices"
 	"testing"
 
+	"gswitch/fabric/flows"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
 )
@@ -14,7 +16,7 @@ func TestTakenOver(t *testing.T) {
 	for i, g := range []*results.Timing{{Valid: true}, {Valid: false}, nil, nil} {
 		f.Runs[i].Timing = g
 	}
-	f.Runs[2].Slots = []results.FlowSlot{{Slot: 1, Length: 2, Switch: "s1", Link: "s1>h9", Flow: "a", Packets: 3, Bytes: 4, Exact: true}}
+	flows.Slots.Set(&f.Runs[2], []flows.Slot{{Slot: 1, Length: 2, Switch: "s1", Link: "s1>h9", Flow: "a", Packets: 3, Bytes: 4, Exact: true}})
 	if err := results.Save(o.Out, f); err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +29,7 @@ func TestTakenOver(t *testing.T) {
 			t.Errorf("run %d is taken over: %v", i, !want)
 		}
 	}
-	if got := st.runs[2].Slots; len(got) != 1 || got[0] != f.Runs[2].Slots[0] {
+	if got := flows.Slots.Of(st.runs[2]); !slices.Equal(got, flows.Slots.Of(&f.Runs[2])) || len(got) != 1 {
 		t.Errorf("slots of flows are not taken over: %+v", got)
 	}
 }

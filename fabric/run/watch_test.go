@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"gswitch/fabric/observe/losses"
 	"gswitch/fabric/view"
 )
 
@@ -119,7 +120,7 @@ duration: 12ms
 			t.Errorf("%+v", l)
 		}
 	}
-	for _, l := range f.Runs[0].Losses {
+	for _, l := range losses.Found.Of(&f.Runs[0]) {
 		found[l.Link+" "+l.Cause] = uint64(l.Frames)
 	}
 	if len(found) == 0 || !maps.Equal(seen, found) {

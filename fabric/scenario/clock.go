@@ -160,9 +160,10 @@ func (v *validator) clock() {
 }
 
 // Oscillator returns the frequency offset of a node's oscillator in parts per 10^9,
-// positive if fast, and its time offset when the run starts. Both depend on the seed.
+// positive if fast, and its time offset when the run starts. Both depend on the seed, and
+// are 0 where nodes have no clocks of their own.
 func (r *Run) Oscillator(node int) (drift int64, step frame.Time) {
-	if r.Doc.Clock.Oscillator == 0 {
+	if !r.Doc.Clock.On() || r.Doc.Clock.Oscillator == 0 {
 		return 0, 0
 	}
 	rnd := frame.NewRand(r.Seed*0x9e3779b97f4a7c15 + uint64(node))

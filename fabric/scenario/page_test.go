@@ -178,8 +178,8 @@ func keyRow(f section.Field) string {
 
 // valueOf says what a key takes.
 func valueOf(t reflect.Type, tag reflect.StructTag) string {
-	if e := tag.Get("enum"); e != "" {
-		return code(strings.Split(e, ","))
+	if words := section.Enum(tag); words != nil {
+		return code(words)
 	}
 	bounds := ""
 	if low, high, ok := strings.Cut(tag.Get("range"), ","); ok {
@@ -223,7 +223,7 @@ var plural = strings.NewReplacer("number", "numbers", "text", "texts", "size", "
 
 func enum[T any](field string) []string {
 	f, _ := reflect.TypeFor[T]().FieldByName(field)
-	return strings.Split(f.Tag.Get("enum"), ",")
+	return section.Enum(f.Tag)
 }
 
 func code(words []string) string {

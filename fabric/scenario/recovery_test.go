@@ -6,30 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"gswitch/config"
 	"gswitch/options"
 	"gswitch/transport"
 	"gswitch/units"
 )
-
-// The words of hosts.transport.mode, and those of daemons, are the schemes that
-// there are.
-func TestModesAreTheSchemes(t *testing.T) {
-	f, _ := reflect.TypeFor[Transport]().FieldByName("Mode")
-	h, _ := reflect.TypeFor[config.Host]().FieldByName("Recovery")
-	for _, tag := range []string{f.Tag.Get("enum"), h.Tag.Get("enum")} {
-		words := strings.Split(tag, ",")
-		for _, name := range transport.Names() {
-			found := false
-			for _, w := range words {
-				found = found || w == name
-			}
-			if !found || len(words) != len(transport.Names()) {
-				t.Errorf("%s is not among %q, or those are more than %v", name, tag, transport.Names())
-			}
-		}
-	}
-}
 
 func TestRecoveryOptions(t *testing.T) {
 	set := func(tr Transport, keys ...any) Transport {

@@ -71,8 +71,8 @@ type Paper struct {
 
 // Link describes how frames occupy links.
 type Link struct {
-	Overhead string `yaml:"overhead" enum:"ethernet,none" default:"none" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time. none: frames take their own length, as in most simulators."`
-	WholeNs  bool   `yaml:"whole_ns" doc:"true: the time of a frame is truncated to whole nanoseconds, as ns-3 does."`
+	config.Framing `defaults:"overhead=none"`
+	WholeNs        bool `yaml:"whole_ns" doc:"true: the time of a frame is truncated to whole nanoseconds, as ns-3 does."`
 }
 
 // Switch is the configuration of every switch.
@@ -116,7 +116,7 @@ type ECN struct {
 // frames have (telemetry.int), and has to be told which links there are. A scenario has
 // hosts, too, so it names the format, and knows the links.
 type INT struct {
-	Mode string `yaml:"mode" enum:"auto,none,hpcc,hpcc-grow,int-md,int-md-udp" default:"auto" doc:"Format. auto: hpcc where congestion control needs telemetry, hpcc-grow where it does and more than five switches stand between two hosts, else none."`
+	Mode string `yaml:"mode" enum:"auto" registered:"telemetry" default:"auto" doc:"Format. auto: hpcc where congestion control needs telemetry, hpcc-grow where it does and more than five switches stand between two hosts, else none."`
 	intpoint.Stamp
 	WholePort bool `yaml:"whole_port" doc:"Use occupancy: port. The next version has this key no more."`
 }
@@ -146,18 +146,18 @@ type PFC struct {
 
 // Hosts is the configuration of every host.
 type Hosts struct {
-	Payload     units.Size     `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
-	CC          string         `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list. none keeps to a window of the bandwidth-delay product; with params window: none to nothing but the rate of its link."`
-	Verb        string         `yaml:"verb" enum:"send,write" default:"send" doc:"What messages are sent as. write: RDMA writes, whose first packet says how long they are: edges go by it that write slack by size or remaining."`
-	Params      Params         `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
-	Class       int            `yaml:"class" range:"0,7" doc:"Traffic class of data."`
-	AckClass    *int           `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`
-	Weights     []int          `yaml:"weights" range:"0,1000" doc:"Weights of the classes 0 to 7 at the host's port; 0: strict. All strict if left out."`
-	BaseRTT     string         `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
-	Transport   Transport      `yaml:"transport" doc:"Loss recovery."`
-	CNP         CNP            `yaml:"cnp" doc:"How a receiver reports congestion marks."`
-	MarkAbove   units.Size     `yaml:"mark_above" range:"0,4294967295" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
-	QuenchAfter units.Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched."`
+	Payload   units.Size `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
+	CC        string     `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list. none keeps to a window of the bandwidth-delay product; with params window: none to nothing but the rate of its link."`
+	Verb      string     `yaml:"verb" enum:"send,write" default:"send" doc:"What messages are sent as. write: RDMA writes, whose first packet says how long they are: edges go by it that write slack by size or remaining."`
+	Params    Params     `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
+	Class     int        `yaml:"class" range:"0,7" doc:"Traffic class of data."`
+	AckClass  *int       `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`
+	Weights   []int      `yaml:"weights" range:"0,1000" doc:"Weights of the classes 0 to 7 at the host's port; 0: strict. All strict if left out."`
+	BaseRTT   string     `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
+	Transport Transport  `yaml:"transport" doc:"Loss recovery."`
+	CNP       CNP        `yaml:"cnp" doc:"How a receiver reports congestion marks."`
+	config.Sending
+	config.Quench
 	NoticeDelay units.Duration `yaml:"notice_delay" doc:"How long after its arrival at a host a switch's notice (RoCC, QCN) takes effect there. At once if left out."`
 	Turn        string         `yaml:"turn" default:"frame" doc:"How much a flow sends before the next one of its class at the host has its turn: frame, message, or so many bytes of payload. Who may not send is passed over."`
 	Overshoot   bool           `yaml:"overshoot" doc:"true: a window may be exceeded by a frame, as in ns-3 models."`
@@ -165,7 +165,6 @@ type Hosts struct {
 	Segment     units.Size     `yaml:"segment" range:"0,4294967295" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`
 	SegmentRate units.Rate     `yaml:"segment_rate" doc:"Rate at which the frames of such a burst follow each other. At line rate if left out."`
 	RTTNoise    units.Duration `yaml:"rtt_noise" doc:"Each round-trip time that congestion control gets is longer by a random time of up to so much."`
-	PaceJitter  float64        `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random."`
 	LazyPacing  bool           `yaml:"lazy_pacing" doc:"true: a planned departure is only put off, never advanced, when the rate changes (TIMELY)."`
 	TCP         TCP            `yaml:"tcp" doc:"Flows are byte streams over TCP in place of messages of queue pairs, by the stack of this project (RFC 9293)."`
 	Sizes       Sizes          `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
@@ -179,7 +178,7 @@ type Params map[string]Scalar
 
 // Transport is loss recovery.
 type Transport struct {
-	Mode     string         `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" registered:"recovery" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK. See gfabric recovery list."`
+	Mode     string         `yaml:"mode" registered:"recovery" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK. See gfabric recovery list."`
 	Params   Params         `yaml:"params" doc:"Options of the scheme: see gfabric recovery show. Each may stand here or beside it, where those that the scheme does not have mean nothing, since variants may change mode alone."`
 	Cap      string         `yaml:"cap" default:"none" doc:"Most frames in flight. none, a number, or auto: the bandwidth-delay product of the longest path."`
 	RTOLow   units.Duration `yaml:"rto_low" doc:"Retransmission timeout when few frames are in flight. 0: as rto_high."`

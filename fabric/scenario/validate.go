@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gswitch/cc"
+	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/section"
@@ -139,17 +140,16 @@ func (h *Hosts) TurnBytes() (uint32, error) {
 
 // RTT returns the base round-trip time that hosts assume, 0 for auto.
 func (h *Hosts) RTT() (frame.Time, error) {
-	if h.BaseRTT == "auto" {
+	var t config.BaseRTT
+	switch err := t.UnmarshalText([]byte(h.BaseRTT)); {
+	case err != nil:
+		return 0, err
+	case t == config.AutoRTT:
 		return 0, nil
-	}
-	var d units.Duration
-	if err := d.UnmarshalText([]byte(h.BaseRTT)); err != nil {
-		return 0, fmt.Errorf("%w, or auto", err)
-	}
-	if d == 0 {
+	case t == 0:
 		return 0, fmt.Errorf("%q is not above zero", h.BaseRTT)
 	}
-	return frame.Time(d), nil
+	return frame.Time(t), nil
 }
 
 func (v *validator) override(key, name string, p Params, t *Transport) {

@@ -101,7 +101,7 @@ func (n *Network) portDocument(node, p int) config.Port {
 	peer := n.Topology.Peer(node, p).Node
 	on, no, burst := true, false, units.Duration(n.catchUp())
 	c := config.Port{Name: strconv.Itoa(p), QoS: strconv.Itoa(p), Workers: []int{0}, Enabled: &on, MTU: n.mtu(l), Rate: units.Rate(l.Rate),
-		Overhead: "none", Burst: &burst, Delay: units.Duration(l.Delay), Trust: "dscp", Learn: &no}
+		Framing: config.Framing{Overhead: "none"}, Burst: &burst, Delay: units.Duration(l.Delay), Trust: "dscp", Learn: &no}
 	if n.cfg.Overhead != 0 {
 		c.Overhead = "ethernet"
 	}

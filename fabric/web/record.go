@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gswitch/fabric/view"
+	"gswitch/units"
 )
 
 // Record is a record of which any instant can be looked at. Instants are since its
@@ -98,7 +99,7 @@ func (a *answer) WriteHeader(code int) { a.code = cmp.Or(a.code, code) }
 func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 func instant(name, text string) (time.Duration, error) {
-	t, err := time.ParseDuration(text)
+	t, err := units.Span(text)
 	if err != nil || t < 0 {
 		return 0, fmt.Errorf("%s=%s is not a time such as 12.304s or 300us", name, text)
 	}

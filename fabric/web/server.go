@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gswitch/fabric/view"
+	"gswitch/units"
 )
 
 //go:embed page
@@ -103,7 +104,7 @@ const (
 func (s *Server) samples(w http.ResponseWriter, r *http.Request) {
 	every := fastest
 	if text := r.URL.Query().Get("every"); text != "" {
-		d, err := time.ParseDuration(text)
+		d, err := units.Span(text)
 		if err != nil || d <= 0 || d > time.Hour {
 			http.Error(w, fmt.Sprintf("every=%s is not a time such as 500ms or 1s, up to 1h", text), http.StatusBadRequest)
 			return

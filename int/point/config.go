@@ -79,7 +79,7 @@ func (s *Section) Check() (key, problem string) {
 
 // EdgeSection is the role of a port in documents.
 type EdgeSection struct {
-	Source      string `yaml:"source" enum:"none,hpcc,hpcc-grow,int-md" default:"none" doc:"Header that data frames which arrive here get. HPCC's are for RoCEv2 only."`
+	Source      string `yaml:"source" registered:"RoCE telemetry" default:"none" doc:"Header that data frames which arrive here get. HPCC's are for RoCEv2 only."`
 	SourcePorts []int  `yaml:"source_ports" range:"1,65535" doc:"UDP destination ports whose datagrams are data. RoCEv2 (4791) if left out."`
 	Sink        bool   `yaml:"sink" doc:"true: frames that leave here lose the header; the last ones' content is kept."`
 }

@@ -9,6 +9,8 @@ import (
 	_ "gswitch/fabric/observe/escape"
 	_ "gswitch/fabric/observe/flows"
 	_ "gswitch/fabric/observe/losses"
+	_ "gswitch/fabric/observe/policies"
 	_ "gswitch/fabric/observe/queues"
+	_ "gswitch/fabric/observe/secondloop"
 	_ "gswitch/fabric/observe/slack"
 )

@@ -22,11 +22,13 @@ import (
 
 func init() {
 	observe.Register(&observe.System{
-		Name:      "clocks",
-		On:        func(d *scenario.Document) bool { return d.Clock.On() },
-		Divided:   "clock: how wrong a clock is can be seen only where all of them are: run it with --processes one",
-		Values:    values,
-		Configure: configure,
+		Name:       "clocks",
+		On:         func(d *scenario.Document) bool { return d.Clock.On() },
+		Divided:    "clock: how wrong a clock is can be seen only where all of them are: run it with --processes one",
+		OneWorker:  "clock: clocks are compared at one instant, by the worker that steps all nodes: run it with --workers 1",
+		Unrecorded: true,
+		Values:     values,
+		Configure:  configure,
 		New: func(_ context.Context, r *observe.Run) (*observe.Observer, error) {
 			c, err := plan(r.Run, r.Real)
 			if err != nil {
@@ -46,6 +48,7 @@ type clockSet struct {
 	spec    *clock.Spec
 	options []clocksync.Options // by node of the topology
 	keeper  *clock.Keeper
+	seen    *readings
 	down    []int  // faults that hold a link down, by link
 	dead    []int  // faults that a node stands still or is away for, by node
 	cut     []bool // nodes that have failed, or that what works does not connect with most others
@@ -113,24 +116,24 @@ func (c *clockSet) begin(n *vnet.Network, r *scenario.Run, rec *measure.Recorder
 	watched := -1
 	if i, ok := n.Topology.Lookup(d.Watch); ok {
 		watched = i
-		rec.WatchClock(d.Watch)
 	}
+	c.seen = newReadings(rec, d.Watch)
 	c.cut = cutOff(n.Topology, c)
-	readings := make([]measure.ClockReading, c.keeper.Len())
-	turned := make([]bool, len(readings))
+	v := make([]reading, c.keeper.Len())
+	turned := make([]bool, len(v))
 	every := frame.Time(d.Sample)
 	n.Engine.Every(every, every, func(now frame.Time) {
 		roots := 0
-		for i := range readings {
+		for i := range v {
 			x := c.keeper.Look(now, i)
-			readings[i] = measure.ClockReading{Known: x.Known, Eps: x.Eps, Error: x.Error, Depth: x.Depth, Cut: c.cut[i], Watched: i == watched, SinceMessage: x.SinceMessage, Turned: x.Turned && !turned[i],
+			v[i] = reading{Known: x.Known, Eps: x.Eps, Error: x.Error, Depth: x.Depth, Cut: c.cut[i], Watched: i == watched, SinceMessage: x.SinceMessage, Turned: x.Turned && !turned[i],
 				Host: n.Topology.Nodes[i].Kind == fabric.Host, Valid: x.Valid, Gaps: x.Gaps, Impacted: x.Impacted}
 			turned[i] = x.Turned
 			if x.Root && !c.cut[i] {
 				roots++
 			}
 		}
-		rec.ClockSample(now, roots, readings)
+		c.seen.sample(now, roots, v)
 	})
 	c.keeper.Begin()
 	c.follow(n, r)
@@ -225,8 +228,9 @@ func cutOff(t *fabric.Topology, live clock.Live) []bool {
 	return cut
 }
 
-// finish writes what the controller did.
+// finish writes what was seen of the clocks, and what the controller did.
 func (c *clockSet) finish(_ *vnet.Network, out *results.Run) error {
+	c.seen.result(out)
 	k := c.keeper.Counts
 	out.Values["clock_plans_total"] = float64(k.Plans)
 	out.Values["clock_unplanned_total"] = float64(k.Unplanned)

@@ -155,9 +155,11 @@ func (f *flowBook) finish(out *results.Run) error {
 		slices.Sort(delays[k])
 		results.Summarize(out.Values, name, "seconds", delays[k])
 	}
-	out.Counted = f.book.Report()
+	flows.Reported.Set(out, f.book.Report())
 	rows, more := f.book.Rows()
-	out.Slots = rows
+	if len(rows) > 0 {
+		flows.Slots.Set(out, rows)
+	}
 	if more > 0 {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("switch.flowradar: %d lines beyond the first %d are not in slots.csv", more, len(rows)))
 	}

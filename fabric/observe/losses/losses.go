@@ -342,7 +342,7 @@ func (l *losses) finish(out *results.Run) error {
 	l.take(l.n.Engine.Now())
 	l.note(l.collect.Flush())
 	l.compare(out)
-	out.Losses = l.table()
+	Found.Set(out, l.table())
 	return l.err
 }
 
@@ -408,7 +408,7 @@ func (l *losses) compare(out *results.Run) {
 }
 
 // table is what was found by link and cause.
-func (l *losses) table() (v []results.Loss) {
+func (l *losses) table() (v []Loss) {
 	type key struct {
 		segment int
 		cause   lossradar.Cause
@@ -421,7 +421,7 @@ func (l *losses) table() (v []results.Loss) {
 		if !ok {
 			i = len(v)
 			at[k], flows[k] = i, map[lossradar.Tuple]bool{}
-			v = append(v, results.Loss{Link: l.segments[f.Segment].Name, Cause: f.Cause.String(), First: f.At.Seconds(), Sent: uint64(l.collect.Sums()[f.Segment].Sent)})
+			v = append(v, Loss{Link: l.segments[f.Segment].Name, Cause: f.Cause.String(), First: f.At.Seconds(), Sent: uint64(l.collect.Sums()[f.Segment].Sent)})
 		}
 		row := &v[i]
 		row.Frames++
@@ -434,6 +434,6 @@ func (l *losses) table() (v []results.Loss) {
 			}
 		}
 	}
-	slices.SortStableFunc(v, func(a, b results.Loss) int { return int(b.Frames) - int(a.Frames) })
+	slices.SortStableFunc(v, func(a, b Loss) int { return int(b.Frames) - int(a.Frames) })
 	return v
 }

@@ -20,6 +20,7 @@ func init() {
 		Name:    "replay",
 		On:      func(d *scenario.Document) bool { return d.Switch.Replay },
 		Divided: "switch.replay: what packets waited is known to the switches that sent them, which are in one process: run it with --processes one",
+		Virtual: "switch.replay repeats a run to the nanosecond, which is possible in virtual time only: run it with --on sim",
 		New: func(ctx context.Context, r *observe.Run) (*observe.Observer, error) {
 			waits := &lstf.Schedule{}
 			err := r.Rehearse(ctx, func(c *vnet.Config) {
