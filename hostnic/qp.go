@@ -203,6 +203,22 @@ func (n *NIC) openCC(q *queuePair, cfg *QPConfig) {
 // Config.MaxQPs allows.
 var ErrQPs = errors.New("there is no room for another queue pair")
 
+// NextQP returns the number that the next queue pair will have, so that the other end can be
+// told it before OpenQP.
+func (n *NIC) NextQP() (uint32, error) {
+	if k := len(n.free); k > 0 {
+		return n.numbers.next(n.free[k-1]), nil
+	}
+	if len(n.qps) >= n.maxQPs {
+		return 0, n.tooMany()
+	}
+	return n.numbers.next(uint32(len(n.qps))), nil
+}
+
+func (n *NIC) tooMany() error {
+	return fmt.Errorf("nic %s: %w: %d are open", n.cfg.Name, ErrQPs, len(n.qps))
+}
+
 // take returns a queue pair that is not open: the one with a number, if that is not 0.
 func (n *NIC) take(number uint32) (*queuePair, error) {
 	if number != 0 {
@@ -228,12 +244,15 @@ func (n *NIC) takeNumber(number uint32) (*queuePair, error) {
 		}
 		n.free = append(n.free, q.index)
 	}
-	at := slices.Index(n.free, i)
+	at := len(n.free) - 1
+	for at >= 0 && n.free[at] != i { // mostly the last one
+		at--
+	}
 	if generation == 0 || at < 0 {
 		return nil, fmt.Errorf("nic %s: there cannot be a queue pair %#x now", n.cfg.Name, number)
 	}
 	n.free = slices.Delete(n.free, at, at+1)
-	n.numbers.gens[i] = generation
+	n.numbers.use(number)
 	n.qps[i].qpn = number
 	return n.qps[i], nil
 }
@@ -242,7 +261,7 @@ func (n *NIC) takeNumber(number uint32) (*queuePair, error) {
 func (n *NIC) grow() (*queuePair, error) {
 	i := uint32(len(n.qps))
 	if int(i) >= n.maxQPs {
-		return nil, fmt.Errorf("nic %s: %w: %d are open", n.cfg.Name, ErrQPs, i)
+		return nil, n.tooMany()
 	}
 	if len(n.slab) == 0 { // side by side, for the sake of the TLB
 		n.slab = make([]queuePair, min(max(4, len(n.qps)), 256))

@@ -9,6 +9,7 @@ import (
 	"gswitch/fabric/vnet"
 	"gswitch/feature"
 	"gswitch/frame"
+	"gswitch/hostnic"
 	"gswitch/vswitch"
 )
 
@@ -56,7 +57,7 @@ func NewKeeper(n *vnet.Network, s *Spec, options []clocksync.Options, live Live)
 			h, _ := n.HostByName(node.Name)
 			m.Instance = ordinary.Of(n.Hosts[h]).Instance
 			m.call = func(now frame.Time, c feature.Call) error {
-				return n.Call(now, h, ordinary.Name, c)
+				return n.ChangeHost(now, h, &hostnic.CallFeature{Feature: ordinary.Name, Call: c})
 			}
 		}
 		k.byID[m.Identity()] = i
