@@ -82,8 +82,8 @@ func (k *Keeper) Begin() {
 func (k *Keeper) compute(now frame.Time) {
 	root := k.first()
 	for i := range k.nodes {
-		if m := &k.nodes[i]; i != root {
-			m.Adjust(k.n.Engine.LocalTime(m.id, now), k.truth(now), rounding, k.nodes[root].Identity(), 1)
+		if i != root {
+			k.call(now, i, &clocksync.Adjust{To: k.truth(now), Bound: rounding, Root: k.nodes[root].Identity(), Hops: 1})
 		}
 	}
 }
