@@ -77,7 +77,7 @@ var kinds = [...]struct {
 
 // carries reports whether packets of an opcode are those of messages of q.
 func (q *queuePair) carries(op byte) bool {
-	if q.service == &writeService {
+	if q.duties&writes != 0 {
 		return op >= wire.RCWriteFirst && op <= wire.RCWriteOnly && op != wire.RCWriteLastImmediate
 	}
 	return op <= wire.RCSendOnly && op != wire.RCSendLastImmediate

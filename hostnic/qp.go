@@ -24,7 +24,8 @@ type queuePair struct {
 	ackClass  uint8
 	ackOp     uint8 // opcode of replies
 	selects   bool  // its NAKs name the packet that caused them
-	ceSeen    bool  // since the last acknowledgement
+	duties    duties
+	ceSeen    bool // since the last acknowledgement
 	noECN     bool
 	ipID      uint16
 	peerPort  uint16  // UDP source port of the other end's frames, 0 any
@@ -156,9 +157,10 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	n.openCC(q, cfg)
 	q.openSecond(cfg)
 	n.count.QPsOpen++
-	q.ackOp, q.service, q.verbs, q.owner = wire.RCAcknowledge, &messageService, nil, nil
+	q.ackOp, q.verbs, q.owner = wire.RCAcknowledge, nil, nil
+	q.serve(&messageService)
 	if cfg.Writes {
-		q.service = &writeService
+		q.serve(&writeService)
 	}
 	if cfg.Frames != nil {
 		q.openFrames(&q.transport)
@@ -292,9 +294,7 @@ func (n *NIC) ConnectQP(now frame.Time, qpn, remote uint32) error {
 	q.data.setQP(q.remote)
 	q.reply.setQP(q.remote)
 	n.enlist(q)
-	if f := q.service.connect; f != nil {
-		f(n, q)
-	}
+	q.service.connect(n, q)
 	n.schedule(now, q)
 	return nil
 }
@@ -324,9 +324,7 @@ func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
 	if why != frame.Keep {
 		return fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
 	}
-	if f := q.service.close; f != nil {
-		f(n, now, q)
-	}
+	q.service.close(n, now, q)
 	n.delist(q)
 	n.withdraw(q)
 	n.weigh(q)

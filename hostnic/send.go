@@ -144,7 +144,7 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair, l *lane) frame.Ref
 	seq, payload := l.next, l.nextLen
 	msg := q.msgs.find(seq)
 	extra := uint32(0)
-	if q.service.prepare != nil {
+	if q.duties&prepares != 0 {
 		extra = q.service.prepare(n, q, msg, seq)
 	}
 	bytes := n.dataWire(q, payload) + extra
