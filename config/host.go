@@ -225,7 +225,10 @@ func (h *Host) T() frame.Time {
 	return frame.Time(h.BaseRTT)
 }
 
-func init() { section.Words("recovery", transport.Names) }
+func init() {
+	section.Words("recovery", transport.Names)
+	section.Words("transparent recovery", transport.TransparentNames)
+}
 
 // Transport returns loss recovery of transfers that choose none.
 func (h *Host) Transport() transport.Config {

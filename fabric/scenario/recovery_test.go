@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,15 +18,19 @@ import (
 func TestModesAreTheSchemes(t *testing.T) {
 	f, _ := reflect.TypeFor[Transport]().FieldByName("Mode")
 	h, _ := reflect.TypeFor[config.Host]().FieldByName("Recovery")
-	for _, tag := range []string{f.Tag.Get("enum"), h.Tag.Get("enum")} {
-		words := strings.Split(tag, ",")
-		for _, name := range transport.Names() {
-			found := false
-			for _, w := range words {
-				found = found || w == name
-			}
-			if !found || len(words) != len(transport.Names()) {
-				t.Errorf("%s is not among %q, or those are more than %v", name, tag, transport.Names())
+	b, _ := reflect.TypeFor[config.Bump]().FieldByName("Recovery")
+	all, transparent := transport.Names(), transport.TransparentNames()
+	if slices.Equal(all, transparent) {
+		t.Errorf("the ablation without selective acknowledgements serves the transparent mode: %v", transparent)
+	}
+	for _, c := range []struct {
+		field reflect.StructField
+		names []string
+	}{{f, all}, {h, all}, {b, transparent}} {
+		words := strings.Split(c.field.Tag.Get("enum"), ",")
+		for _, name := range c.names {
+			if !slices.Contains(words, name) || len(words) != len(c.names) {
+				t.Errorf("%s is not among %q, or those are more than %v", name, words, c.names)
 			}
 		}
 	}
