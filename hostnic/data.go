@@ -109,7 +109,7 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 			v = q.rx.Answer(v)
 		}
 		n.marked(now, q, m)
-	case q.second == nil:
+	case !q.hasLow():
 		n.drop(r, frame.QPOpcode)
 		return
 	default:

@@ -25,19 +25,19 @@ type queuePair struct {
 	ackOp     uint8 // opcode of replies
 	selects   bool  // its NAKs name the packet that caused them
 	duties    duties
-	ceSeen    bool // since the last acknowledgement
+	loops     uint8 // how many of the lanes it has
+	ceSeen    bool  // since the last acknowledgement
 	noECN     bool
 	ipID      uint16
-	peerPort  uint16  // UDP source port of the other end's frames, 0 any
-	initial   uint32  // first PSN
-	lane              // of the transport's ordinary loop
+	peerPort  uint16 // UDP source port of the other end's frames, 0 any
+	initial   uint32 // first PSN
+	lanes     [numLanes]lane
 	posted    uint64  // packets of all messages so far
 	sent      uint64  // payload bytes sent for the first time
 	acked     uint64  // payload bytes acknowledged
 	window    float64 // bytes in flight at most, 0 none
 	cc        cc.Algorithm
 	service   *service // what it is for
-	second    *second  // lane of its second loop; nil: none
 	intLen    int      // telemetry that data frames reserve
 	msgs      messages
 	ccDue     frame.Time
@@ -67,10 +67,11 @@ type queuePair struct {
 	reacts    any    // cc, if it handles notices of congestion points; while connected
 	nextPoint uint32 // next of its bucket, +1
 
+	lowClasses   []uint8 // of each level of the second loop, from 1 on
 	ccName       string
 	framesMemory *frames // kept for the next use
 
-	_ [32]byte // pad to whole cache lines, which the next queue pair in memory does not share
+	_ [40]byte // pad to whole cache lines, which the next queue pair in memory does not share
 }
 
 // QPStats are the counters of a queue pair.
@@ -126,7 +127,8 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	q.open, q.linked, q.lane = true, false, lane{class: cfg.Class, pace: pacer{lazy: cfg.LazyPacing, kept: cfg.KeepPlanned}}
+	q.open, q.linked, q.loops = true, false, 1
+	q.lanes[inTurn] = lane{class: cfg.Class, pace: pacer{lazy: cfg.LazyPacing, kept: cfg.KeepPlanned}}
 	q.ackClass = cfg.Class
 	if n.cfg.AckClass >= 0 {
 		q.ackClass = uint8(n.cfg.AckClass)

@@ -48,7 +48,7 @@ func (n *NIC) Expect(port uint16, r frame.Ref) {
 	frame.Prefetch(q)
 	frame.Prefetch(&n.count)
 	if ack && b[bth] == wire.RCAcknowledge {
-		frame.Prefetch(&q.pace)
+		frame.Prefetch(&q.lanes[inTurn].pace)
 		frame.Prefetch(&q.tx)
 		frame.Prefetch(&q.data)
 		frame.Prefetch(&q.stats)
