@@ -26,8 +26,17 @@ type SendBy struct {
 	Only  bool
 }
 
+// Adjust is a call of a clock: it sets the clock to what another scheme found
+// (Device.Adjust).
+type Adjust struct {
+	To, Bound frame.Time
+	Root      uint64
+	Hops      uint8
+}
+
 // called is the state of a feature that keeps a clock.
 type called interface {
+	Adjust(now, to, base frame.Time, root uint64, hops uint8)
 	Set(now frame.Time, o Options) error
 	Widen(more *Ports)
 	Narrow(to Ports)
@@ -45,11 +54,17 @@ func (c *SendBy) Do(_ frame.Time, state any) {
 	}
 }
 
+// Do implements feature.Call.
+func (c *Adjust) Do(now frame.Time, state any) {
+	state.(called).Adjust(now, c.To, c.Bound, c.Root, c.Hops)
+}
+
 // The first byte of an encoded call.
 const (
 	planKind   = feature.PlanKind
 	followKind = 2
 	sendByKind = 3
+	adjustKind = 4
 )
 
 // Encode implements feature.Call.
@@ -71,6 +86,12 @@ func (c *SendBy) Encode(b []byte) []byte {
 		b = be.AppendUint64(b, w)
 	}
 	return b
+}
+
+// Encode implements feature.Call.
+func (c *Adjust) Encode(b []byte) []byte {
+	b = append(b, adjustKind, c.Hops)
+	return be.AppendUint64(be.AppendUint64(be.AppendUint64(b, uint64(c.To)), uint64(c.Bound)), c.Root)
 }
 
 func decodeFollow(text []byte) (feature.Call, error) {
@@ -99,11 +120,23 @@ func DecodeCall(b []byte) (feature.Call, error) {
 		d := command.Decoder{B: b[1:]}
 		c := &SendBy{Only: d.Byte(1) == 1}
 		for i := range c.Ports {
-			for range 8 {
-				c.Ports[i] = c.Ports[i]<<8 | uint64(d.Byte(255))
-			}
+			c.Ports[i] = decodeWord(&d)
 		}
 		return c, d.Err("ports of a clock")
+	case adjustKind:
+		d := command.Decoder{B: b[1:]}
+		c := &Adjust{Hops: d.Byte(255), To: frame.Time(decodeWord(&d)), Bound: frame.Time(decodeWord(&d)), Root: decodeWord(&d)}
+		if c.To < -maxSeconds*frame.Second || c.To > maxSeconds*frame.Second || c.Bound < 0 || c.Bound > longest {
+			d.Fail()
+		}
+		return c, d.Err("an adjustment of a clock")
 	}
 	return nil, fmt.Errorf("a call of a clock of the unknown kind %d", b[0])
+}
+
+func decodeWord(d *command.Decoder) (w uint64) {
+	for range 8 {
+		w = w<<8 | uint64(d.Byte(255))
+	}
+	return w
 }

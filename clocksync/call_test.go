@@ -17,6 +17,7 @@ func someCalls() []feature.Call {
 		&Follow{Options: o},
 		&SendBy{Ports: Ports{1, 0, 0, 1 << 63}},
 		&SendBy{Only: true},
+		&Adjust{To: -5, Bound: 258, Root: 1<<56 + 7, Hops: 3},
 	}
 }
 
@@ -26,7 +27,11 @@ func TestCallsAreEncoded(t *testing.T) {
 	if b := someCalls()[2].Encode(nil); !bytes.Equal(b, append(append([]byte{3, 0}, make([]byte, 7)...), append([]byte{1}, append(make([]byte, 16), 0x80, 0, 0, 0, 0, 0, 0, 0)...)...)) {
 		t.Errorf("ports are encoded as %x", b)
 	}
-	for _, bad := range []string{"", "\x00", "\x04", "\x01\x07", "\x02", "\x02{\"Strange\":1}", "\x02null", "\x02{} trailing garbage", "\x02{}{}", "\x02{}\n", "\x02 {}", "\x03\x02", "\x03\x00\x00"} {
+	if b := someCalls()[4].Encode(nil); !bytes.Equal(b, []byte{4, 3, 255, 255, 255, 255, 255, 255, 255, 251, 0, 0, 0, 0, 0, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0, 7}) {
+		t.Errorf("an adjustment is encoded as %x", b)
+	}
+	never := Adjust{Bound: Forever}
+	for _, bad := range []string{"", "\x00", "\x04", "\x05", string(never.Encode(nil)), string((&Adjust{To: Forever}).Encode(nil)), "\x01\x07", "\x02", "\x02{\"Strange\":1}", "\x02null", "\x02{} trailing garbage", "\x02{}{}", "\x02{}\n", "\x02 {}", "\x03\x02", "\x03\x00\x00"} {
 		if c, err := DecodeCall([]byte(bad)); err == nil {
 			t.Errorf("%q is taken for %+v", bad, c)
 		}
@@ -57,6 +62,10 @@ func TestCallsAreCarriedOut(t *testing.T) {
 	c := &Follow{Options: o}
 	if c.Do(0, k); c.Refused != nil || w.root.Parent() != 1 {
 		t.Errorf("port %d is followed, %v", w.root.Parent(), c.Refused)
+	}
+	(&Adjust{To: 5000, Bound: 7, Root: 99, Hops: 2}).Do(1000, k)
+	if w.root.At(1000) != 5000 || w.root.Uncertainty(1000) != 7 {
+		t.Errorf("%d with %d, not 5000 with 7", w.root.At(1000), w.root.Uncertainty(1000))
 	}
 	o.Interval = -1
 	c = &Follow{Options: o}

@@ -44,6 +44,7 @@ type Notifying struct {
 
 func init() {
 	section.Words("recovery", transport.Names)
+	section.Words("transparent recovery", transport.TransparentNames)
 	section.Words("telemetry", inband.Names)
 	section.Words("RoCE telemetry", inband.RoCENames)
 	section.Words("RoCE telemetry, or none said", func() []string { return append([]string{""}, inband.RoCENames()...) })

@@ -54,7 +54,7 @@ type Bump struct {
 	Congestion string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of channels: hpcc, dcqcn, timely, dctcp, none ..."`
 	Options    map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc says which there are."`
 	Telemetry  HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that frames of channels ask for."`
-	Recovery   string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,tcp" default:"irn" doc:"Loss recovery of channels."`
+	Recovery   string            `yaml:"recovery" registered:"transparent recovery" default:"irn" doc:"Loss recovery of channels."`
 	Timeout    units.Duration    `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
 	Class      int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of what no rule gives another. Its DSCP is 8 times the class."`
 	PFC        HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
@@ -292,7 +292,7 @@ func (b *Bump) Node(mtu int, seed uint64) (*bump.Config, error) {
 		NIC: hostnic.Config{Name: b.Name, Rate: uint64(b.Rate), Burst: frame.Time(b.burst()), BaseRTT: frame.Time(b.BaseRTT),
 			AckClass: -1, AckPauseClass: -1, CNP: hostnic.CNPConfig{Frames: b.CNP}, Seed: seed},
 		MTU:       cmp.Or(b.MTU, mtu),
-		Transport: transport.Config{Recovery: kind, Cap: b.cap(), RTOHigh: high, RTOLow: min(high, max(4*frame.Time(b.BaseRTT), frame.Millisecond)), N: 3},
+		Transport: transport.Config{Recovery: kind, Own: kind.Defaults().Own, Cap: b.cap(), RTOHigh: high, RTOLow: min(high, max(4*frame.Time(b.BaseRTT), frame.Millisecond)), N: 3},
 		Channels:  b.Channels, Queue: uint32(b.Queue), Mark: uint32(b.Mark), Idle: frame.Time(b.Idle),
 	}
 	if b.MAC != nil {

@@ -10,7 +10,7 @@ import (
 // acknowledged processes an ACK or NAK.
 func (n *NIC) acknowledged(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
 	if b[bth+4]&levelMask != 0 {
-		if q.second == nil {
+		if !q.hasLow() {
 			n.drop(r, frame.QPOpcode)
 			return
 		}

@@ -77,7 +77,7 @@ var kinds = [...]struct {
 
 // carries reports whether packets of an opcode are those of messages of q.
 func (q *queuePair) carries(op byte) bool {
-	if q.service == &writeService {
+	if q.duties&writes != 0 {
 		return op >= wire.RCWriteFirst && op <= wire.RCWriteOnly && op != wire.RCWriteLastImmediate
 	}
 	return op <= wire.RCSendOnly && op != wire.RCSendLastImmediate
@@ -109,7 +109,7 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 			v = q.rx.Answer(v)
 		}
 		n.marked(now, q, m)
-	case q.second == nil:
+	case !q.hasLow():
 		n.drop(r, frame.QPOpcode)
 		return
 	default:

@@ -29,6 +29,6 @@ func (n *NIC) chosen(s *readySet) *queuePair {
 }
 
 func (n *NIC) waiting(q *queuePair) Waiting {
-	m := q.msgs.find(q.next)
-	return Waiting{QPN: q.qpn, Class: q.class, DSCP: n.cfg.DSCP[q.class], Size: q.nextLen, Since: m.start, Left: uint32(min(m.end-q.next, 1<<32-1))}
+	m := q.msgs.find(q.lanes[inTurn].next)
+	return Waiting{QPN: q.qpn, Class: q.lanes[inTurn].class, DSCP: n.cfg.DSCP[q.lanes[inTurn].class], Size: q.lanes[inTurn].nextLen, Since: m.start, Left: uint32(min(m.end-q.lanes[inTurn].next, 1<<32-1))}
 }

@@ -52,7 +52,7 @@ func (n *NIC) mayEnd(m *frame.Meta, b []byte) bool {
 	switch {
 	case why != frame.Keep:
 		return false
-	case q.verbs != nil || q.frames != nil || q.second != nil || b[bth+4]&levelMask != 0:
+	case !q.service.messages || q.hasLow() || b[bth+4]&levelMask != 0:
 		return true
 	}
 	psn := (wire.BTH(b[bth:]).PSN() - q.initial) & 0xffffff

@@ -9,15 +9,18 @@ const (
 	ready                // in the ready set of its class
 )
 
-// Kinds of lanes in a class.
+// Kinds of lanes.
 const (
 	inTurn uint8 = iota // in turn with those of other queue pairs
 	behind              // where nothing else waits in the class or above
+	numLanes
 )
 
 // lane is a stream of data frames of a queue pair: the packets of one loop of its
-// transport, in a class, at a pace. Every queue pair has that of the ordinary loop; the
-// second loop (low.go) has another one, which is not paced.
+// transport, in a class, at a pace. A queue pair has as many lanes as its transport has
+// loops: that of the ordinary one is in turn, that of the second (low.go) behind and without
+// pace. A lane's place in queuePair.lanes is its kind, and so is the ready set of a class
+// that it waits in.
 type lane struct {
 	state   uint8
 	class   uint8
@@ -54,11 +57,11 @@ func (n *NIC) leave(q *queuePair, l *lane) {
 // withdraw takes all lanes and the timer of q off their lists.
 func (n *NIC) withdraw(q *queuePair) {
 	n.parkOrdinary(q)
-	if q.second != nil {
+	if q.hasLow() {
 		n.parkSecond(q)
 	}
 	n.timers.remove(q.index)
-	if s := &n.classes[q.class].lanes[inTurn]; s.burst == q.index {
+	if s := &n.classes[q.lanes[inTurn].class].lanes[inTurn]; s.burst == q.index {
 		s.burst = noNode
 	}
 }

@@ -21,14 +21,13 @@ const (
 	runLen    = 8
 )
 
-// second is the lane of a queue pair's second loop.
-type second struct {
-	lane
-	classes []uint8 // of each level, from 1 on
-}
+// hasLow reports whether q has a second loop.
+func (q *queuePair) hasLow() bool { return q.loops > behind }
 
-// classOf returns the class of a level; levels beyond the last have its class.
-func (l *second) classOf(level uint8) uint8 { return l.classes[min(int(level), len(l.classes))-1] }
+// lowClass returns the class of a level; levels beyond the last have its class.
+func (q *queuePair) lowClass(level uint8) uint8 {
+	return q.lowClasses[min(int(level), len(q.lowClasses))-1]
+}
 
 func (c *QPConfig) validateLow(n *NIC) error {
 	r := c.Transport.Recursive
@@ -56,41 +55,41 @@ func (c *QPConfig) validateLow(n *NIC) error {
 
 // openSecond readies the second loop of q.
 func (q *queuePair) openSecond(cfg *QPConfig) {
-	q.second = nil
 	if cfg.Transport.Recursive != nil {
-		q.second = &second{lane: lane{order: behind}, classes: cfg.LowClasses}
+		q.lanes[behind], q.lowClasses = lane{order: behind}, cfg.LowClasses
+		q.loops = behind + 1
 	}
 }
 
 // placeSecond puts the lane of q's second loop where it belongs.
 func (n *NIC) placeSecond(now frame.Time, q *queuePair) {
-	l := q.second
+	l := &q.lanes[behind]
 	seq, level, ok := q.tx.PeekLow()
 	if !ok {
 		n.parkSecond(q)
 		return
 	}
-	class := l.classOf(level)
+	class := q.lowClass(level)
 	if class != l.class {
 		n.parkSecond(q)
 	}
 	l.next, l.nextLen, l.level, l.class = seq, n.lengthOf(q, seq), level, class
 	if l.state == idle {
-		n.enter(now, q, &l.lane)
+		n.enter(now, q, l)
 	}
 }
 
 // parkSecond takes the lane of q's second loop off the list.
 func (n *NIC) parkSecond(q *queuePair) {
-	if q.second.state == ready {
-		n.leave(q, &q.second.lane)
-		q.second.state = idle
+	if q.lanes[behind].state == ready {
+		n.leave(q, &q.lanes[behind])
+		q.lanes[behind].state = idle
 	}
 }
 
 // sentSecond notes that the next packet of q's second loop was sent.
 func (n *NIC) sentSecond(now frame.Time, q *queuePair) {
-	q.tx.SentLow(q.second.next, q.second.level)
+	q.tx.SentLow(q.lanes[behind].next, q.lanes[behind].level)
 	q.stats.LowFrames++
 	n.placeSecond(now, q)
 }
@@ -130,7 +129,7 @@ func (n *NIC) answerLow(now frame.Time, r frame.Ref, q *queuePair, v *transport.
 	if s := n.cfg.Sizes.Ack; s != 0 {
 		bytes = max(uint32(head), uint32(s))
 	}
-	class := q.second.classOf(level)
+	class := q.lowClass(level)
 	m := n.arena.Reset(r)
 	m.Wire, m.Class = bytes, class
 	m.Len = uint16(head)

@@ -167,13 +167,13 @@ func (n *NIC) post(now frame.Time, qpn uint32, bytes uint64, data []byte, id uin
 	if why != frame.Keep {
 		return fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
 	}
-	if q.service != &messageService && q.service != &writeService {
+	if !q.service.messages {
 		return fmt.Errorf("nic %s: queue pair %#x is not for messages", n.cfg.Name, qpn)
 	}
 	if bytes >= maxPackets*uint64(n.cfg.Payload) {
 		return fmt.Errorf("nic %s: a message of %d bytes is too long", n.cfg.Name, bytes)
 	}
-	if q.service == &writeService && bytes > maxWrite {
+	if bytes > q.service.longest {
 		return fmt.Errorf("nic %s: an RDMA Write of %d bytes is longer than 2 GiB", n.cfg.Name, bytes)
 	}
 	m := q.msgs.push()

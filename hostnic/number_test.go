@@ -1,6 +1,10 @@
 package hostnic
 
-import "testing"
+import (
+	"errors"
+	"slices"
+	"testing"
+)
 
 // A queue pair has the number that is asked for, if its place is free, and the places before
 // it are for others.
@@ -39,5 +43,34 @@ func TestNumberOfAQueuePair(t *testing.T) {
 	must(t, p.a.CloseQP(0, want))
 	if qpn, err := open(want - 2*size); err != nil || qpn != want-2*size { // an earlier use, again
 		t.Errorf("%#x: %#x, %v", want-2*size, qpn, err)
+	}
+}
+
+// The number that the next queue pair will have is known before, also while places are used
+// again in an order that nobody can guess.
+func TestNextNumber(t *testing.T) {
+	for _, random := range []bool{false, true} {
+		p := newPair(t, func(_ int, c *Config) { c.RandomNumbers, c.MaxQPs = random, 2 })
+		var open []uint32
+		for i := range 3000 { // more than a place has generations
+			if len(open) == 2 {
+				if _, err := p.a.NextQP(); !errors.Is(err, ErrQPs) {
+					t.Fatalf("the third of two: %v", err)
+				}
+				must(t, p.a.CloseQP(0, open[i%2]))
+				open = slices.Delete(open, i%2, i%2+1)
+			}
+			next, err := p.a.NextQP()
+			must(t, err)
+			c := QPConfig{RemoteAddr: p.b.cfg.Addr, RemoteMAC: p.b.cfg.MAC, Class: 3}
+			if i%3 == 0 {
+				c.Number = next
+			}
+			is, err := p.a.OpenQP(0, &c)
+			if must(t, err); is != next {
+				t.Fatalf("queue pair %d: %#x, not %#x", i, is, next)
+			}
+			open = append(open, is)
+		}
 	}
 }

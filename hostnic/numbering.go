@@ -26,30 +26,57 @@ func (g *numbering) parts(qpn uint32) (i uint32, generation uint16) {
 // add makes room for one more index. The first generation is 1, so that the
 // numbers 0 and 1 of the management queue pairs do not occur.
 func (g *numbering) add() {
-	g.gens = append(g.gens, 1)
+	i := uint32(len(g.gens))
+	gen, uses := g.after(i)
+	g.gens = append(g.gens, gen)
 	if g.random {
-		g.uses = append(g.uses, 0)
-		g.renew(uint32(len(g.gens) - 1))
+		g.uses = append(g.uses, uses)
 	}
 }
 
-// renew moves to the next generation. The last one is skipped, so that 0xffffff does not
-// occur (IBTA 9.2.3). With random, generations come in an order that cannot be predicted
-// without the secret, and each occurs once before any repeats.
+// next returns the number that an index has at its next use: after add if it is a new one,
+// else after renew.
+func (g *numbering) next(i uint32) uint32 {
+	gen, _ := g.after(i)
+	return uint32(gen)<<g.bits | i
+}
+
+// renew moves to the next generation.
 func (g *numbering) renew(i uint32) {
+	gen, uses := g.after(i)
+	if g.gens[i] = gen; g.random {
+		g.uses[i] = uses
+	}
+}
+
+// use moves to the generation of a number.
+func (g *numbering) use(number uint32) {
+	i, gen := g.parts(number)
+	if g.next(i) == number {
+		g.renew(i)
+	}
+	g.gens[i] = gen
+}
+
+// after returns the next generation of an index, and the uses up to then. The last
+// generation is skipped, so that 0xffffff does not occur (IBTA 9.2.3). With random,
+// generations come in an order that cannot be predicted without the secret, and each
+// occurs once before any repeats.
+func (g *numbering) after(i uint32) (gen, uses uint16) {
 	last := uint32(1)<<(24-g.bits) - 1
 	if !g.random {
-		if g.gens[i]++; uint32(g.gens[i]) >= last {
-			g.gens[i] = 1
+		if int(i) >= len(g.gens) || uint32(g.gens[i])+1 >= last {
+			return 1, 0
 		}
-		return
+		return g.gens[i] + 1, 0
+	}
+	if int(i) < len(g.uses) {
+		uses = g.uses[i]
 	}
 	for {
-		g.uses[i]++
-		gen := g.shuffled(i, uint32(g.uses[i])&last)
-		if gen != 0 && gen != last {
-			g.gens[i] = uint16(gen)
-			return
+		uses++
+		if gen := g.shuffled(i, uint32(uses)&last); gen != 0 && gen != last {
+			return uint16(gen), uses
 		}
 	}
 }

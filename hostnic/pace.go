@@ -74,7 +74,7 @@ func (p *pacer) lapsed(t frame.Time, whole bool) bool {
 // jitter returns the bytes that a departure of q counts for. At line rate there
 // is none: frames that follow each other cannot make up for a longer gap.
 func (n *NIC) jitter(q *queuePair, bytes uint32) uint32 {
-	if n.cfg.PaceJitter == 0 || q.pace.rate >= float64(n.cfg.Rate) {
+	if n.cfg.PaceJitter == 0 || q.lanes[inTurn].pace.rate >= float64(n.cfg.Rate) {
 		return bytes
 	}
 	span := uint32(float64(bytes) * n.cfg.PaceJitter)
@@ -84,8 +84,8 @@ func (n *NIC) jitter(q *queuePair, bytes uint32) uint32 {
 // adoptCC takes over the window, the rate and the timer that q's congestion control wants.
 func (n *NIC) adoptCC(q *queuePair) {
 	q.window = q.cc.Window()
-	if r := q.cc.Rate(); r != q.pace.rate {
-		q.pace.set(min(r, float64(n.cfg.Rate)), n.cfg.WholeNs)
+	if r := q.cc.Rate(); r != q.lanes[inTurn].pace.rate {
+		q.lanes[inTurn].pace.set(min(r, float64(n.cfg.Rate)), n.cfg.WholeNs)
 	}
 	q.ccDue = q.cc.Timer()
 }

@@ -122,7 +122,7 @@ func TestLatePaceLendsNothing(t *testing.T) {
 		switch k := rng.Uint32n(12); {
 		case k < 2: // a queue pair that is idle now waits from now on
 			qpn := []uint32{now3, now4}[k]
-			if p.a.qps[qpn&255].state == idle {
+			if p.a.qps[qpn&255].lanes[inTurn].state == idle {
 				posted[qpn] = p.now
 			}
 			must(t, p.a.SendMessage(p.now, qpn, 4000, 0))

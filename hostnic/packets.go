@@ -78,7 +78,8 @@ func (q *queuePair) openFrames(t *transport.Config) {
 		f = new(frames)
 		q.framesMemory = f
 	}
-	q.service, q.frames = &packetService, f
+	q.serve(&packetService)
+	q.frames = f
 	f.posted, f.waits, f.acked, f.owed = 0, 0, -frame.Second, 0
 	size := 0
 	if t.Kind().Keeps {

@@ -36,7 +36,7 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 		if b := bits.Len8(n.ready[behind] &^ n.paused); b > top && (t >= now || n.behindSince(b-1) <= t) {
 			c := &n.classes[b-1]
 			q := n.qps[c.lanes[behind].next()]
-			return n.send(t, now, c, q, &q.second.lane)
+			return n.send(t, now, c, q, &q.lanes[behind])
 		}
 		if len(n.sources) != 0 {
 			if r := n.fromSource(t, now, top, bits.Len8(can) == top); r != frame.Nil {
@@ -55,13 +55,13 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 		} else {
 			q = n.chosen(s)
 		}
-		if !q.seg.open && !q.pace.lapsed(t, n.cfg.WholeNs) {
+		if !q.seg.open && !q.lanes[inTurn].pace.lapsed(t, n.cfg.WholeNs) {
 			n.schedule(now, q)
 			continue
 		}
 		// A link that catches up does not send what was not allowed then.
 		t = max(t, min(max(q.due(), c.resumed), now))
-		return n.send(t, now, c, q, &q.lane)
+		return n.send(t, now, c, q, &q.lanes[inTurn])
 	}
 }
 
@@ -113,7 +113,7 @@ func (n *NIC) replySince(class int) frame.Time {
 // behindSince is replySince for the next of a class's lanes behind.
 func (n *NIC) behindSince(class int) frame.Time {
 	c := &n.classes[class]
-	return max(n.qps[c.lanes[behind].next()].second.since, c.resumed)
+	return max(n.qps[c.lanes[behind].next()].lanes[behind].since, c.resumed)
 }
 
 // plainReady reports whether the first frame without a queue pair may leave.

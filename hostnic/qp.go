@@ -24,19 +24,20 @@ type queuePair struct {
 	ackClass  uint8
 	ackOp     uint8 // opcode of replies
 	selects   bool  // its NAKs name the packet that caused them
+	duties    duties
+	loops     uint8 // how many of the lanes it has
 	ceSeen    bool  // since the last acknowledgement
 	noECN     bool
 	ipID      uint16
-	peerPort  uint16  // UDP source port of the other end's frames, 0 any
-	initial   uint32  // first PSN
-	lane              // of the transport's ordinary loop
+	peerPort  uint16 // UDP source port of the other end's frames, 0 any
+	initial   uint32 // first PSN
+	lanes     [numLanes]lane
 	posted    uint64  // packets of all messages so far
 	sent      uint64  // payload bytes sent for the first time
 	acked     uint64  // payload bytes acknowledged
 	window    float64 // bytes in flight at most, 0 none
 	cc        cc.Algorithm
 	service   *service // what it is for
-	second    *second  // lane of its second loop; nil: none
 	intLen    int      // telemetry that data frames reserve
 	msgs      messages
 	ccDue     frame.Time
@@ -66,10 +67,11 @@ type queuePair struct {
 	reacts    any    // cc, if it handles notices of congestion points; while connected
 	nextPoint uint32 // next of its bucket, +1
 
+	lowClasses   []uint8 // of each level of the second loop, from 1 on
 	ccName       string
 	framesMemory *frames // kept for the next use
 
-	_ [32]byte // pad to whole cache lines, which the next queue pair in memory does not share
+	_ [40]byte // pad to whole cache lines, which the next queue pair in memory does not share
 }
 
 // QPStats are the counters of a queue pair.
@@ -125,7 +127,8 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	q.open, q.linked, q.lane = true, false, lane{class: cfg.Class, pace: pacer{lazy: cfg.LazyPacing, kept: cfg.KeepPlanned}}
+	q.open, q.linked, q.loops = true, false, 1
+	q.lanes[inTurn] = lane{class: cfg.Class, pace: pacer{lazy: cfg.LazyPacing, kept: cfg.KeepPlanned}}
 	q.ackClass = cfg.Class
 	if n.cfg.AckClass >= 0 {
 		q.ackClass = uint8(n.cfg.AckClass)
@@ -156,9 +159,10 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	n.openCC(q, cfg)
 	q.openSecond(cfg)
 	n.count.QPsOpen++
-	q.ackOp, q.service, q.verbs, q.owner = wire.RCAcknowledge, &messageService, nil, nil
+	q.ackOp, q.verbs, q.owner = wire.RCAcknowledge, nil, nil
+	q.serve(&messageService)
 	if cfg.Writes {
-		q.service = &writeService
+		q.serve(&writeService)
 	}
 	if cfg.Frames != nil {
 		q.openFrames(&q.transport)
@@ -203,6 +207,22 @@ func (n *NIC) openCC(q *queuePair, cfg *QPConfig) {
 // Config.MaxQPs allows.
 var ErrQPs = errors.New("there is no room for another queue pair")
 
+// NextQP returns the number that the next queue pair will have, so that the other end can be
+// told it before OpenQP.
+func (n *NIC) NextQP() (uint32, error) {
+	if k := len(n.free); k > 0 {
+		return n.numbers.next(n.free[k-1]), nil
+	}
+	if len(n.qps) >= n.maxQPs {
+		return 0, n.tooMany()
+	}
+	return n.numbers.next(uint32(len(n.qps))), nil
+}
+
+func (n *NIC) tooMany() error {
+	return fmt.Errorf("nic %s: %w: %d are open", n.cfg.Name, ErrQPs, len(n.qps))
+}
+
 // take returns a queue pair that is not open: the one with a number, if that is not 0.
 func (n *NIC) take(number uint32) (*queuePair, error) {
 	if number != 0 {
@@ -228,12 +248,15 @@ func (n *NIC) takeNumber(number uint32) (*queuePair, error) {
 		}
 		n.free = append(n.free, q.index)
 	}
-	at := slices.Index(n.free, i)
+	at := len(n.free) - 1
+	for at >= 0 && n.free[at] != i { // mostly the last one
+		at--
+	}
 	if generation == 0 || at < 0 {
 		return nil, fmt.Errorf("nic %s: there cannot be a queue pair %#x now", n.cfg.Name, number)
 	}
 	n.free = slices.Delete(n.free, at, at+1)
-	n.numbers.gens[i] = generation
+	n.numbers.use(number)
 	n.qps[i].qpn = number
 	return n.qps[i], nil
 }
@@ -242,7 +265,7 @@ func (n *NIC) takeNumber(number uint32) (*queuePair, error) {
 func (n *NIC) grow() (*queuePair, error) {
 	i := uint32(len(n.qps))
 	if int(i) >= n.maxQPs {
-		return nil, fmt.Errorf("nic %s: %w: %d are open", n.cfg.Name, ErrQPs, i)
+		return nil, n.tooMany()
 	}
 	if len(n.slab) == 0 { // side by side, for the sake of the TLB
 		n.slab = make([]queuePair, min(max(4, len(n.qps)), 256))
@@ -273,9 +296,7 @@ func (n *NIC) ConnectQP(now frame.Time, qpn, remote uint32) error {
 	q.data.setQP(q.remote)
 	q.reply.setQP(q.remote)
 	n.enlist(q)
-	if f := q.service.connect; f != nil {
-		f(n, q)
-	}
+	q.service.connect(n, q)
 	n.schedule(now, q)
 	return nil
 }
@@ -305,9 +326,7 @@ func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
 	if why != frame.Keep {
 		return fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
 	}
-	if f := q.service.close; f != nil {
-		f(n, now, q)
-	}
+	q.service.close(n, now, q)
 	n.delist(q)
 	n.withdraw(q)
 	n.weigh(q)

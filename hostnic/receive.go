@@ -48,7 +48,7 @@ func (n *NIC) Expect(port uint16, r frame.Ref) {
 	frame.Prefetch(q)
 	frame.Prefetch(&n.count)
 	if ack && b[bth] == wire.RCAcknowledge {
-		frame.Prefetch(&q.pace)
+		frame.Prefetch(&q.lanes[inTurn].pace)
 		frame.Prefetch(&q.tx)
 		frame.Prefetch(&q.data)
 		frame.Prefetch(&q.stats)
@@ -120,8 +120,8 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 			return
 		}
 	}
-	if f := q.service.receive; f != nil {
-		f(n, now, r, m, b, bth, q)
+	if q.duties&receives != 0 {
+		q.service.receive(n, now, r, m, b, bth, q)
 		return
 	}
 	switch op := b[bth]; {
@@ -160,10 +160,10 @@ func (n *NIC) Extension(b []byte, bth int) int {
 		return 0
 	}
 	q, why := n.lookup(wire.BTH(b[bth:]).DestQP())
-	if why != frame.Keep || q.verbs == nil || operationOf(b[bth]).family == noFamily {
+	if why != frame.Keep {
 		return 0
 	}
-	return wire.BTHLen + headersLen(b[bth], q.verbs.rsp.inOrder) - wire.RoCEHeaderLen(b[bth])
+	return q.service.extension(q, b[bth])
 }
 
 // whole removes the padding of an Ethernet frame after its UDP datagram. It returns nil

@@ -49,7 +49,7 @@ func (q *queuePair) due() frame.Time {
 	if q.seg.open {
 		return q.seg.next
 	}
-	return max(q.pace.at, q.seg.next)
+	return max(q.lanes[inTurn].pace.at, q.seg.next)
 }
 
 func (s *segments) at(i uint32) *segment { return &s.ring[(s.head+i)&uint32(len(s.ring)-1)] }

@@ -8,10 +8,10 @@ import "gswitch/wire"
 // window admits now.
 func (n *NIC) weigh(q *queuePair) {
 	w := uint64(0)
-	if q.state == ready {
+	if q.lanes[inTurn].state == ready {
 		w = n.wouldQueue(q)
 	}
-	n.classes[q.class].waits += w - q.waits
+	n.classes[q.lanes[inTurn].class].waits += w - q.waits
 	q.waits = w
 }
 
@@ -23,7 +23,7 @@ func (n *NIC) weighAll() {
 			n.weigh(q)
 			continue
 		}
-		n.classes[q.class].waits -= q.waits
+		n.classes[q.lanes[inTurn].class].waits -= q.waits
 		q.waits = 0
 	}
 }
@@ -32,14 +32,14 @@ func (n *NIC) weighAll() {
 // queue of frames if there were one.
 func (n *NIC) wouldQueue(q *queuePair) uint64 {
 	packets := q.posted - q.tx.Next()
-	if q.nextRtx {
+	if q.lanes[inTurn].nextRtx {
 		packets += max(1, q.tx.Next()-q.tx.Cum()-uint64(q.tx.InFlight()))
 	}
 	if q.window > 0 {
 		room := max(0, q.window-float64(q.tx.BytesInFlight()))
 		packets = min(packets, max(1, uint64(room)/uint64(n.cfg.Payload)))
 	}
-	return (packets-1)*uint64(n.dataWire(q, uint32(n.cfg.Payload))) + uint64(n.dataWire(q, q.nextLen))
+	return (packets-1)*uint64(n.dataWire(q, uint32(n.cfg.Payload))) + uint64(n.dataWire(q, q.lanes[inTurn].nextLen))
 }
 
 // congested reports whether a frame of a class must be marked: whether more bytes wait

@@ -9,7 +9,7 @@ func (n *NIC) schedule(now frame.Time, q *queuePair) {
 		return
 	}
 	n.placeOrdinary(now, q)
-	if q.second != nil {
+	if q.hasLow() {
 		n.placeSecond(now, q)
 	}
 	if n.cfg.MarkAbove != 0 {
@@ -27,10 +27,10 @@ func (n *NIC) placeOrdinary(now frame.Time, q *queuePair) {
 		}
 		return
 	}
-	q.next, q.nextRtx = seq, rtx
-	q.nextLen = n.lengthOf(q, seq)
+	q.lanes[inTurn].next, q.lanes[inTurn].nextRtx = seq, rtx
+	q.lanes[inTurn].nextLen = n.lengthOf(q, seq)
 	if !n.permits(q) {
-		if q.state != idle {
+		if q.lanes[inTurn].state != idle {
 			q.stats.WindowBlocked++
 		}
 		n.parkOrdinary(q)
@@ -40,22 +40,22 @@ func (n *NIC) placeOrdinary(now frame.Time, q *queuePair) {
 	switch {
 	case n.cfg.Burst == 0:
 		by = max(by, now)
-	case q.state == waiting: // a late caller changes nothing before
+	case q.lanes[inTurn].state == waiting: // a late caller changes nothing before
 		at = max(at, min(now, n.paceWheel.armed(q.index)))
-	case q.state == idle: // it was not ready before
+	case q.lanes[inTurn].state == idle: // it was not ready before
 		at = max(at, now)
 	}
 	if at <= by {
 		n.setReady(now, q)
 		return
 	}
-	if q.state == ready {
-		n.leave(q, &q.lane)
+	if q.lanes[inTurn].state == ready {
+		n.leave(q, &q.lanes[inTurn])
 		if !q.seg.open {
 			q.seg.due = unset
 		}
 	}
-	q.state = waiting
+	q.lanes[inTurn].state = waiting
 	n.paceWheel.arm(q.index, at)
 	n.touch(at)
 }
@@ -72,7 +72,7 @@ func (n *NIC) lengthOf(q *queuePair, seq uint64) uint32 {
 // packet may always be in flight (HPCC section 3.2). A selective retransmission is in
 // flight already.
 func (n *NIC) permits(q *queuePair) bool {
-	if q.window <= 0 || !q.tx.AddsToFlight(q.nextRtx) {
+	if q.window <= 0 || !q.tx.AddsToFlight(q.lanes[inTurn].nextRtx) {
 		return true
 	}
 	flight := q.tx.BytesInFlight()
@@ -82,7 +82,7 @@ func (n *NIC) permits(q *queuePair) bool {
 	case n.cfg.Overshoot:
 		return float64(flight) < q.window
 	}
-	return float64(flight+uint64(q.nextLen)) <= q.window
+	return float64(flight+uint64(q.lanes[inTurn].nextLen)) <= q.window
 }
 
 // endsWindow reports whether a packet with the given payload, about to be sent, is the
@@ -97,26 +97,26 @@ func (n *NIC) endsWindow(q *queuePair, payload uint32) bool {
 
 func (n *NIC) setReady(now frame.Time, q *queuePair) {
 	if q.seg.size != 0 && q.seg.due == unset {
-		q.seg.due = max(q.pace.at, now)
+		q.seg.due = max(q.lanes[inTurn].pace.at, now)
 	}
-	if q.state == ready {
+	if q.lanes[inTurn].state == ready {
 		return
 	}
-	if q.state == waiting {
+	if q.lanes[inTurn].state == waiting {
 		n.paceWheel.remove(q.index)
 	}
-	n.enter(now, q, &q.lane)
+	n.enter(now, q, &q.lanes[inTurn])
 }
 
 // parkOrdinary takes the lane of q's ordinary loop off all lists.
 func (n *NIC) parkOrdinary(q *queuePair) {
-	switch q.state {
+	switch q.lanes[inTurn].state {
 	case waiting:
 		n.paceWheel.remove(q.index)
 	case ready:
-		n.leave(q, &q.lane)
+		n.leave(q, &q.lanes[inTurn])
 	}
-	if q.state = idle; !q.seg.open {
+	if q.lanes[inTurn].state = idle; !q.seg.open {
 		q.seg.due = unset
 	}
 }
@@ -124,10 +124,10 @@ func (n *NIC) parkOrdinary(q *queuePair) {
 // expire moves a queue pair whose departure is due at now, and that has left the wheel,
 // to the ready set.
 func (n *NIC) expire(now frame.Time, q *queuePair) {
-	q.state = idle
-	if !q.seg.open && !q.pace.lapsed(now, n.cfg.WholeNs) {
-		q.state = waiting
-		n.paceWheel.arm(q.index, q.pace.at)
+	q.lanes[inTurn].state = idle
+	if !q.seg.open && !q.lanes[inTurn].pace.lapsed(now, n.cfg.WholeNs) {
+		q.lanes[inTurn].state = waiting
+		n.paceWheel.arm(q.index, q.lanes[inTurn].pace.at)
 		return
 	}
 	n.setReady(now, q)
@@ -144,7 +144,7 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair, l *lane) frame.Ref
 	seq, payload := l.next, l.nextLen
 	msg := q.msgs.find(seq)
 	extra := uint32(0)
-	if q.service.prepare != nil {
+	if q.duties&prepares != 0 {
 		extra = q.service.prepare(n, q, msg, seq)
 	}
 	bytes := n.dataWire(q, payload) + extra
@@ -179,7 +179,7 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair, l *lane) frame.Ref
 // sent records that the next packet of q's ordinary loop, with the given bytes, was sent
 // at t.
 func (n *NIC) sent(t, now frame.Time, c *class, q *queuePair, msg *message, bytes uint32) {
-	seq, rtx, payload := q.next, q.nextRtx, q.nextLen
+	seq, rtx, payload := q.lanes[inTurn].next, q.lanes[inTurn].nextRtx, q.lanes[inTurn].nextLen
 	q.tx.Sent(t, seq, payload, rtx)
 	q.stats.TxFrames++
 	q.stats.TxBytes += uint64(payload)
@@ -209,18 +209,18 @@ func (n *NIC) paceSent(t frame.Time, c *class, q *queuePair, seq uint64, payload
 		if n.cfg.Turn != 0 {
 			c.goOn(q.index, payload, n.cfg.Turn, last)
 		}
-		if q.pace.on {
-			q.pace.depart(t, n.jitter(q, onLink), whole)
+		if q.lanes[inTurn].pace.on {
+			q.lanes[inTurn].pace.depart(t, n.jitter(q, onLink), whole)
 		}
 		return
 	}
 	goesOn := q.seg.open
 	q.seg.depart(t, onLink)
 	over := q.seg.sent(seq, payload, onLink, rtx, last)
-	if q.pace.on && goesOn {
-		q.pace.more(onLink, whole)
-	} else if q.pace.on {
-		q.pace.depart(t, n.jitter(q, onLink), whole)
+	if q.lanes[inTurn].pace.on && goesOn {
+		q.lanes[inTurn].pace.more(onLink, whole)
+	} else if q.lanes[inTurn].pace.on {
+		q.lanes[inTurn].pace.depart(t, n.jitter(q, onLink), whole)
 	}
 	if c.lanes[inTurn].burst = q.index; over || q.seg.perByte != 0 {
 		c.lanes[inTurn].burst = noNode

@@ -91,15 +91,15 @@ func (n *NIC) QP(qpn uint32) (QPView, error) {
 		return QPView{}, fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
 	}
 	v := QPView{
-		QPN: q.qpn, Remote: q.remote, Class: q.class, Rate: float64(n.cfg.Rate), Window: q.window,
+		QPN: q.qpn, Remote: q.remote, Class: q.lanes[inTurn].class, Rate: float64(n.cfg.Rate), Window: q.window,
 		InFlight: q.tx.BytesInFlight(), InFlightPackets: q.tx.InFlight(), Cum: q.tx.Cum(), Next: q.tx.Next(),
 		Posted: q.posted, Acked: q.acked, Messages: int(q.msgs.n), Deadline: q.tx.Deadline(),
 		Retransmitted: q.tx.Retransmissions(), Stats: q.stats, CC: q.cc,
-		State: [...]string{"idle", "waiting", "ready"}[q.state],
+		State: [...]string{"idle", "waiting", "ready"}[q.lanes[inTurn].state],
 	}
 	v.SrcPort, v.DstPort = q.data.ports()
-	if q.pace.on {
-		v.Rate = q.pace.rate
+	if q.lanes[inTurn].pace.on {
+		v.Rate = q.lanes[inTurn].pace.rate
 	}
 	return v, nil
 }

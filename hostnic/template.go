@@ -76,9 +76,9 @@ func (n *NIC) makeTemplates(q *queuePair, cfg *QPConfig) {
 		}
 	}
 	eth := wire.EthernetFields{Dst: dst, Src: mac}
-	tos := n.cfg.DSCP[q.class]<<2 | wire.ECT0
+	tos := n.cfg.DSCP[q.lanes[inTurn].class]<<2 | wire.ECT0
 	if q.noECN = cfg.NoECN; q.noECN {
-		tos = n.cfg.DSCP[q.class] << 2
+		tos = n.cfg.DSCP[q.lanes[inTurn].class] << 2
 	}
 	data := headers(&q.data, eth, from, cfg.RemoteAddr, src, q.codec.Mode().Port(), tos)
 	q.codec.Init(q.data.b[data:])

@@ -18,7 +18,7 @@ func (n *NIC) timer(now frame.Time, q *queuePair) {
 			if q.cc != nil {
 				q.cc.OnLoss(now, cc.LossTimeout)
 			}
-			if f := q.service.exhausted; f != nil && f(n, now, q) {
+			if q.service.exhausted(n, now, q) {
 				return
 			}
 		}

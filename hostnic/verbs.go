@@ -141,7 +141,8 @@ func (n *NIC) openVerbs(now frame.Time, q *queuePair, cfg *QPConfig) error {
 	}
 	n.count.QPsOpen--
 	resp, _ := n.lookup(qpn)
-	resp.service, resp.owner, resp.ackOp = &responseService, q, readAck
+	resp.serve(&responseService)
+	resp.owner, resp.ackOp = q, readAck
 	v := n.takeVerbs()
 	v.cfg, v.resp = *c, resp
 	if v.cfg.MaxReads == 0 {
@@ -151,7 +152,8 @@ func (n *NIC) openVerbs(now frame.Time, q *queuePair, cfg *QPConfig) error {
 	v.req.reset(mtu, v.cfg.MaxReads)
 	v.rsp.reset(mtu, !cfg.Transport.Kind().Keeps, &n.memory, q.qpn, c.SRQ)
 	v.failed, v.rnr, v.rnrAt = false, 0, 0
-	q.service, q.verbs = &requestService, v
+	q.serve(&requestService)
+	q.verbs = v
 	return nil
 }
 
@@ -162,6 +164,13 @@ func (n *NIC) takeVerbs() *verbs {
 		return v
 	}
 	return new(verbs)
+}
+
+func (q *queuePair) extensionOfVerbs(op byte) int {
+	if operationOf(op).family == noFamily {
+		return 0
+	}
+	return wire.BTHLen + headersLen(op, q.verbs.rsp.inOrder) - wire.RoCEHeaderLen(op)
 }
 
 // connectVerbs connects the second queue pair: it addresses the first of the

@@ -309,7 +309,7 @@ func TestResponsesFollowCongestionControl(t *testing.T) {
 	must(t, p.a.Post(0, qa, &WorkRequest{Verb: Read, Bytes: 2_000_000, RemoteVA: memBase, RKey: key}))
 	p.run(frame.Millisecond)
 	q, _ := p.b.lookup(qb)
-	if r := q.verbs.resp.pace.rate; r > 20e9 {
+	if r := q.verbs.resp.lanes[inTurn].pace.rate; r > 20e9 {
 		t.Errorf("marked responses leave at %.0f Gbit/s after a millisecond", r/1e9)
 	}
 	p.run(frame.Second)

@@ -22,14 +22,18 @@ func (n *NIC) prepareResponse(q *queuePair, _ *message, seq uint64) uint32 {
 	return uint32(headersLen(n.packet.op, q.owner.verbs.rsp.inOrder))
 }
 
-// writeVerb writes the bytes of the packet that was prepared.
-func (n *NIC) writeVerb(q *queuePair, r frame.Ref, m *frame.Meta, _ *message, _ uint64, _, extra uint32) {
+// writeRequest writes the bytes of the packet of requests that was prepared.
+func (n *NIC) writeRequest(q *queuePair, r frame.Ref, m *frame.Meta, _ *message, _ uint64, _, extra uint32) {
+	n.writeVerb(q, r, m, q.verbs, 0, extra)
+}
+
+// writeResponse writes that of responses.
+func (n *NIC) writeResponse(q *queuePair, r frame.Ref, m *frame.Meta, _ *message, _ uint64, _, extra uint32) {
+	n.writeVerb(q, r, m, q.owner.verbs, q.owner.rx.MSN(), extra)
+}
+
+func (n *NIC) writeVerb(q *queuePair, r frame.Ref, m *frame.Meta, v *verbs, msn, extra uint32) {
 	p := &n.packet
-	v, msn := q.verbs, uint32(0)
-	if v == nil {
-		v = q.owner.verbs
-		msn = q.owner.rx.MSN()
-	}
 	head := uint32(q.data.n) + extra
 	m.Len = uint16(head)
 	if !n.cfg.Virtual {

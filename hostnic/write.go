@@ -37,8 +37,8 @@ func (n *NIC) prepareWrite(q *queuePair, msg *message, seq uint64) uint32 {
 // asks is set, or if window and cap allow no further packet.
 func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload uint32, asks bool) (head uint32) {
 	first, last := seq == msg.first, seq+1 == msg.end
-	writes := q.service == &writeService
-	if head = uint32(q.data.n); writes && first {
+	isWrite := q.duties&writes != 0
+	if head = uint32(q.data.n); isWrite && first {
 		head += wire.RETHLen
 	}
 	extra := uint32(0)
@@ -60,7 +60,7 @@ func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 	default:
 		bth[0] = wire.RCSendMiddle
 	}
-	if writes {
+	if isWrite {
 		bth[0] += wire.RCWriteFirst // the opcode of a Write is that of the Send plus 6
 		if first {
 			reth := wire.RETHFields{Length: uint32(msg.bytes)}

@@ -9,8 +9,8 @@ import (
 var IRN = register(Kind{
 	Name: "irn", Code: 1, Title: "selective retransmission with a bitmap at both ends, a cap on the packets in flight and two timeouts",
 	Paper: "Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018", Cite: "IRN, SIGCOMM'18",
-	Params: []options.Param{rulesParam, restartParam, nParam, nackThresholdParam, partialAckParam, retransmitDelayParam, dynamicRTOParam},
-	Keeps:  true, SACKs: true, Capped: true, LowRTO: true,
+	Params:      []options.Param{rulesParam, restartParam, nParam, nackThresholdParam, partialAckParam, retransmitDelayParam, dynamicRTOParam},
+	Transparent: true, Keeps: true, SACKs: true, Capped: true, LowRTO: true,
 	Set: setIRN, Step: stepIRN, Resent: resentIRN, Expired: expireSelective,
 })
 

@@ -28,6 +28,10 @@ type Kind struct {
 
 	Capped bool // Config.Cap is the bandwidth-delay product of the path (IRN's BDP-FC)
 
+	// Transparent says that channels of the transparent mode (hostnic/bump) may have it, in
+	// which packets of others travel that come and go as they like.
+	Transparent bool
+
 	LowRTO    bool // the timer starts with Config.RTOLow
 	Dynamic   bool // the timeout always depends on round trips
 	Pipe      bool // SACKed and lost packets leave the flight (RFC 6675)
@@ -138,6 +142,17 @@ func Names() []string {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
 		names[i] = k.Name
+	}
+	return names
+}
+
+// TransparentNames is Names of those that serve the transparent mode.
+func TransparentNames() []string {
+	var names []string
+	for _, k := range kinds {
+		if k.Transparent {
+			names = append(names, k.Name)
+		}
 	}
 	return names
 }

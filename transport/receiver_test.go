@@ -2,6 +2,7 @@ package transport
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -273,5 +274,13 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 	if err := irn(128).Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The transparent mode has the schemes that say so.
+func TestTransparentNames(t *testing.T) {
+	all, some := Names(), TransparentNames()
+	if len(some) == 0 || len(some) == len(all) || slices.Contains(some, "irn-no-sack") || !slices.Contains(some, "irn") {
+		t.Errorf("transparent %v of %v", some, all)
 	}
 }

@@ -212,10 +212,8 @@ func CommandName(b []byte) string {
 		return "serve"
 	case *agent.Configure:
 		return "apply"
-	case agent.TakeReports:
-		return "reports"
-	case *agent.CallFeature:
-		return fmt.Sprintf("call of %s: %s", c.Feature, strings.TrimPrefix(fmt.Sprintf("%T", c.Call), "*"))
+	case agent.OfNIC:
+		return c.String()
 	case agent.Shutdown:
 		return "shutdown"
 	}

@@ -39,7 +39,7 @@ func (d *Daemon) takeReports(x *export.Exporter) {
 			x.Add(telemetry.Report{Kind: feature, Node: uint16(i + 1), Body: body})
 		}
 		if u.recording != nil {
-			_ = u.command(agent.TakeReports{Taken: add}) // fails only while the engine is ending
+			_ = u.command(agent.OfNIC{Change: hostnic.TakeReports{Taken: add}}) // fails only while the engine is ending
 			continue
 		}
 		for _, s := range u.sources() {

@@ -32,8 +32,8 @@ const (
 
 // call makes the host carry out a call.
 func (u *unit) call(c hostnic.Call) error {
-	change := &agent.CallFeature{Feature: endpoint.Name, Call: c}
-	return errors.Join(u.command(change), change.Refused)
+	change := &hostnic.CallFeature{Feature: endpoint.Name, Call: c}
+	return errors.Join(u.command(agent.OfNIC{Change: change}), change.Refused)
 }
 
 // look reads the state of the host's connections.

@@ -9,6 +9,7 @@ import (
 	"gswitch/fabric/vnet"
 	"gswitch/feature"
 	"gswitch/frame"
+	"gswitch/hostnic"
 	"gswitch/vswitch"
 )
 
@@ -56,7 +57,7 @@ func NewKeeper(n *vnet.Network, s *Spec, options []clocksync.Options, live Live)
 			h, _ := n.HostByName(node.Name)
 			m.Instance = ordinary.Of(n.Hosts[h]).Instance
 			m.call = func(now frame.Time, c feature.Call) error {
-				return n.Call(now, h, ordinary.Name, c)
+				return n.ChangeHost(now, h, &hostnic.CallFeature{Feature: ordinary.Name, Call: c})
 			}
 		}
 		k.byID[m.Identity()] = i
@@ -81,8 +82,8 @@ func (k *Keeper) Begin() {
 func (k *Keeper) compute(now frame.Time) {
 	root := k.first()
 	for i := range k.nodes {
-		if m := &k.nodes[i]; i != root {
-			m.Adjust(k.n.Engine.LocalTime(m.id, now), k.truth(now), rounding, k.nodes[root].Identity(), 1)
+		if i != root {
+			k.call(now, i, &clocksync.Adjust{To: k.truth(now), Bound: rounding, Root: k.nodes[root].Identity(), Hops: 1})
 		}
 	}
 }

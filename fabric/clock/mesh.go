@@ -70,7 +70,7 @@ func (m *mesh) tick(now frame.Time, i int) {
 	if !mine.known {
 		return
 	}
-	x.Adjust(local, mine.time, mine.eps, k.nodes[m.masters[0]].Identity(), mine.hops)
+	k.call(now, i, &clocksync.Adjust{To: mine.time, Bound: mine.eps, Root: k.nodes[m.masters[0]].Identity(), Hops: mine.hops})
 	t := k.n.Topology
 	for port, l := range t.Nodes[i].Links {
 		if !k.live.Link(l) {

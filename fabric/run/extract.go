@@ -44,26 +44,17 @@ func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) 
 		}
 		h := in.Header
 		h.Kind, h.Name = SwitchKind, name
-		command := func(now frame.Time, c frame.Command) {
+		if n.HostAt(at) >= 0 {
+			h.Kind = HostKind
+		}
+		n.OnCommand(func(now frame.Time, of int, c frame.Command) {
+			if of != at {
+				c.Do(now)
+				return
+			}
 			rec.Command(now, c)
 			failed = cmp.Or(failed, drain()) // there may be more of one instant than the feed holds
-		}
-		if host := n.HostAt(at); host >= 0 {
-			h.Kind = HostKind
-			n.OnCommand(func(now frame.Time, of int, c *vnet.Command) {
-				if of == host {
-					command(now, carriedOut{c})
-				}
-			})
-		} else {
-			n.OnChange(func(now frame.Time, of int, c frame.Command) {
-				if of == n.SwitchAt(at) {
-					command(now, c)
-				} else {
-					c.Do(now)
-				}
-			})
-		}
+		})
 		if out, err = records.NewWriter(w, &h); err != nil {
 			return err
 		}

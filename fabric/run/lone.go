@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -75,7 +74,7 @@ func (l *Lone) Do(now frame.Time, b []byte) error {
 		}
 		return l.may(l.Network.Change(now, sw, c))
 	}
-	c, err := l.command(b)
+	c, err := l.change(b)
 	if err != nil {
 		return err
 	}
@@ -98,78 +97,39 @@ func (l *Lone) may(err error) error {
 
 // CommandName says what a command of a host is.
 func (l *Lone) CommandName(b []byte) string {
-	c, err := l.command(b)
+	c, err := l.change(b)
 	if err != nil {
 		return fmt.Sprintf("unknown (%v)", err)
 	}
 	return l.name(c)
 }
 
-func (l *Lone) name(c *vnet.Command) string {
-	switch c.Kind {
-	case vnet.CommandOpen:
-		return fmt.Sprintf("open of connection %d from %s to %s", c.Ends.Conn, l.Network.HostName(c.Flow.Src), l.Network.HostName(c.Flow.Dst))
-	case vnet.CommandSend:
-		return fmt.Sprintf("message of %d bytes on connection %d", c.Bytes, c.Ends.Conn)
-	case vnet.CommandReports:
-		return "reports of " + c.Of
-	case vnet.CommandCall:
-		return "call of " + c.Of
-	case vnet.CommandInject:
-		return fmt.Sprintf("frame of %d bytes", len(c.Frame))
+func (l *Lone) name(c vnet.HostChange) string {
+	switch c := c.(type) {
+	case *vnet.OpenEnd:
+		return fmt.Sprintf("open of connection %d from %s to %s", c.Conn, l.Network.HostName(c.Flow.Src), l.Network.HostName(c.Flow.Dst))
+	case *vnet.Post:
+		return fmt.Sprintf("message of %d bytes on connection %d", c.Bytes, c.Conn)
+	case *vnet.CloseEnd:
+		return fmt.Sprintf("close of connection %d", c.Conn)
 	}
-	return fmt.Sprintf("close of connection %d", c.Ends.Conn)
+	return c.(vnet.OfNIC).String()
 }
 
-// noted is a vnet.Command as records hold it. What it lacks of a flow follows from the
-// entry of the workload.
-type noted struct {
-	Kind  vnet.CommandKind
-	Ends  vnet.Ends
-	Group int
-	Src   int
-	Dst   int
-	Flow  uint64 `json:",omitempty"`
-	NoECN bool   `json:",omitempty"`
-	Port  uint16 `json:",omitempty"`
-	Bytes uint64 `json:",omitempty"`
-	ID    uint64 `json:",omitempty"`
-	Frame []byte `json:",omitempty"`
-	Class uint8  `json:",omitempty"`
-	Of    string `json:",omitempty"`
-}
-
-// carriedOut is a command that has been carried out by the time it is recorded.
-type carriedOut struct{ c *vnet.Command }
-
-// Do implements frame.Command.
-func (carriedOut) Do(frame.Time) {}
-
-// Encode implements frame.Command.
-func (d carriedOut) Encode(b []byte) []byte {
-	c, f := d.c, &d.c.Flow
-	text, err := json.Marshal(&noted{c.Kind, c.Ends, f.Group, f.Src, f.Dst, f.ID, f.NoECN, f.SrcPort, c.Bytes, c.ID, c.Frame, c.Class, c.Of})
-	if err != nil {
-		panic(err) // cannot happen: it has only numbers
+// change decodes a change of a host. What a flow lacks follows from the entry of the
+// workload.
+func (l *Lone) change(b []byte) (vnet.HostChange, error) {
+	c, err := vnet.DecodeHostChange(b)
+	open, is := c.(*vnet.OpenEnd)
+	if err != nil || !is {
+		return c, err
 	}
-	return append(b, text...)
-}
-
-// command decodes what Encode wrote.
-func (l *Lone) command(b []byte) (*vnet.Command, error) {
-	var d noted
-	if err := json.Unmarshal(b, &d); err != nil {
-		return nil, err
-	}
-	switch d.Kind {
-	case vnet.CommandInject, vnet.CommandReports, vnet.CommandCall:
-		return &vnet.Command{Kind: d.Kind, Frame: d.Frame, Class: d.Class, Of: d.Of}, nil
-	}
-	hosts := len(l.Network.Hosts)
-	if d.Group < 0 || d.Group >= len(l.flows) || d.Src < 0 || d.Src >= hosts || d.Dst < 0 || d.Dst >= hosts {
-		return nil, fmt.Errorf("connection %d of entry %d from host %d to host %d: there is none of them", d.Ends.Conn, d.Group, d.Src, d.Dst)
+	d, hosts := &open.Flow, len(l.Network.Hosts)
+	if d.Group >= len(l.flows) || d.Src >= hosts || d.Dst >= hosts {
+		return nil, fmt.Errorf("connection %d of entry %d from host %d to host %d: there is none of them", open.Conn, d.Group, d.Src, d.Dst)
 	}
 	f := l.flows[d.Group][d.Src]
-	f.ID, f.Src, f.Dst, f.NoECN, f.SrcPort = d.Flow, d.Src, d.Dst, d.NoECN, d.Port
-	return &vnet.Command{Kind: d.Kind, Ends: d.Ends, Flow: f, Bytes: d.Bytes, ID: d.ID}, nil
+	f.ID, f.Src, f.Dst, f.NoECN, f.SrcPort, f.AckPort = d.ID, d.Src, d.Dst, d.NoECN, d.SrcPort, d.AckPort
+	*d = f
+	return open, nil
 }

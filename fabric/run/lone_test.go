@@ -58,8 +58,8 @@ func TestLoneHostCountsRefusedCalls(t *testing.T) {
 		l.Refused, l.FirstRefused = 0, nil
 		o := own
 		o.Interval = interval
-		c := carriedOut{&vnet.Command{Kind: vnet.CommandCall, Of: ordinary.Name, Frame: (&clocksync.Follow{Options: o}).Encode(nil)}}
-		if err := l.Do(0, c.Encode(nil)); err != nil || l.Refused != refused || refused > 0 && !strings.Contains(l.FirstRefused.Error(), "call of clock: clock: ") {
+		c := &hostnic.CallFeature{Feature: ordinary.Name, Call: &clocksync.Follow{Options: o}}
+		if err := l.Do(0, c.Encode(nil)); err != nil || l.Refused != refused || refused > 0 && !strings.Contains(l.FirstRefused.Error(), "call of clock: clocksync.Follow: clock: ") {
 			t.Errorf("an interval of %d: %d counted, %v, %v", interval, l.Refused, l.FirstRefused, err)
 		}
 	}

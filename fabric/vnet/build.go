@@ -42,7 +42,7 @@ type Network struct {
 	tap    func(f *Flow, a, b *stack.Options) (stack.Tap, stack.Tap)
 
 	flows   flows
-	changed func(now frame.Time, sw int, c frame.Command) // nil: they are carried out, and nobody notes them
+	command func(now frame.Time, node int, c frame.Command) // nil: they are carried out, and nobody notes them
 }
 
 // Build makes the network that cfg describes, idle, at time 0.

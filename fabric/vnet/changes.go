@@ -7,7 +7,7 @@ import (
 	"gswitch/vswitch"
 )
 
-// Change makes a switch carry out a change. The error says as well why a feature refused a
+// Change has a switch carry out a change. The error says as well why a feature refused a
 // call. Apart from frames, links and time, changes are all that alters a switch during a
 // run.
 func (n *Network) Change(now frame.Time, sw int, c vswitch.Change) error {
@@ -16,11 +16,7 @@ func (n *Network) Change(now frame.Time, sw int, c vswitch.Change) error {
 		return fmt.Errorf("virtual network %s: %s: %w", n.Topology.Name, n.SwitchName(sw), err)
 	}
 	node := n.engine[n.swNode[sw]]
-	if at := n.Engine.LocalTime(node, now); n.changed != nil {
-		n.changed(at, sw, cmd)
-	} else {
-		cmd.Do(at)
-	}
+	n.carryOut(n.Engine.LocalTime(node, now), n.swNode[sw], cmd)
 	n.Engine.Poke(node)
 	if call, is := c.(*vswitch.CallFeature); is {
 		return call.Refusal()
@@ -28,6 +24,16 @@ func (n *Network) Change(now frame.Time, sw int, c vswitch.Change) error {
 	return nil
 }
 
-// OnChange sets the function that carries out the commands of switches, which is to call
-// their Do, by the switch's own time: a record notes which of its calls came of them.
-func (n *Network) OnChange(f func(now frame.Time, sw int, c frame.Command)) { n.changed = f }
+// carryOut has a node of the topology carry out a command. All commands come here.
+func (n *Network) carryOut(now frame.Time, node int, c frame.Command) {
+	if n.command != nil {
+		n.command(now, node, c)
+	} else {
+		c.Do(now)
+	}
+}
+
+// OnCommand sets the function that carries out the commands of nodes of the topology, which
+// is to call their Do, by the node's own time: a record notes which of its calls came of
+// them. The function must not keep the command.
+func (n *Network) OnCommand(f func(now frame.Time, node int, c frame.Command)) { n.command = f }

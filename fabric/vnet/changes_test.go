@@ -24,8 +24,10 @@ func TestChangesOfSwitches(t *testing.T) {
 		code []byte
 	}
 	var seen []change
-	n.OnChange(func(now frame.Time, sw int, c frame.Command) {
-		seen = append(seen, change{now, sw, c.Encode(nil)})
+	n.OnCommand(func(now frame.Time, node int, c frame.Command) {
+		if sw := n.SwitchAt(node); sw >= 0 {
+			seen = append(seen, change{now, sw, c.Encode(nil)})
+		}
 		c.Do(now)
 	})
 	if err := n.StartFlow(0, &Flow{Src: 0, Dst: 1, Bytes: 20_000}); err != nil {

@@ -1,237 +1,238 @@
 package vnet
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 
+	"gswitch/command"
 	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/hostnic"
+	"gswitch/tcp/stack"
 )
 
-// CommandKind is the kind of a Command.
-type CommandKind uint8
-
-// Kinds of commands.
-const (
-	CommandOpen    CommandKind = iota // open the host's end of a connection
-	CommandSend                       // send a message; at a receiver of TCP: expect one
-	CommandClose                      // close the host's end
-	CommandInject                     // send a frame of no connection as it is
-	CommandReports                    // hand over what a feature of the host has to report
-	CommandCall                       // call a feature of the host
-)
-
-// Command notes what the network had one of its hosts do. Apart from frames and time,
-// commands are the only input of hosts. It is no frame.Command, which would do it: the
-// network calls the host, and reports a Command to OnCommand. Carry repeats it in another
-// network. In the record of a host it stands in the form of a frame.Command whose Do does
-// nothing (fabric/run/lone.go).
-type Command struct {
-	Kind  CommandKind
-	Ends  Ends
-	Flow  Flow   // of CommandOpen, with the ports of the sender and the receiver filled in
-	Bytes uint64 // of CommandSend
-	ID    uint64
-	Frame []byte // of CommandInject; of CommandCall the call, as it is encoded
-	Class uint8
-	Of    string // of CommandReports and CommandCall: the feature
+// HostChange is a change of one host of a network: OpenEnd, Post, CloseEnd, or one of its
+// NIC. Apart from frames, links and time, such changes are all that alters a host during
+// a run.
+type HostChange interface {
+	// Encode appends the change to b. DecodeHostChange is its inverse.
+	Encode(b []byte) []byte
+	// do makes the change, in the host's time, and returns why it was refused.
+	do(now frame.Time, n *Network, host int) error
 }
 
-// OnCommand sets the function that is called for each command: after the host has carried
-// it out, or before, if it is a close. c is valid only during the call.
-func (n *Network) OnCommand(f func(now frame.Time, host int, c *Command)) { n.flows.command = f }
-
-// commanded reports the command that an open connection gives to its sender, its
-// receiver, or both.
-func (n *Network) commanded(now frame.Time, i uint32, of [2]bool, c Command) {
-	if n.flows.command == nil {
-		return
-	}
-	k := &n.flows.conns[i]
-	c.Ends, c.Flow = Ends{Conn(i + 1), k.generation, [2]uint32{k.qpA, k.qpB}}, k.flow
-	if k.flow.TCP != nil {
-		c.Flow.SrcPort = k.port
-	}
-	for end, host := range [2]int{k.flow.Src, k.flow.Dst} {
-		if of[end] {
-			n.flows.command(now, host, &c)
-		}
-	}
+// OpenEnd opens the host's end of a connection.
+type OpenEnd struct {
+	Ends // with TCP, QPN is set when it is done, since it is of no use to others
+	// Flow has the ports of the sender and the receiver filled in. The encoding has only
+	// Group, Src, Dst, ID, NoECN and the ports of it: the rest must follow from Group
+	// and Src.
+	Flow Flow
+	taps [2]stack.Tap
 }
 
-// Inject has a host send a frame as it is, in a class, and reports whether there was memory
-// for it. A command that there was none for is not noted: nothing was sent.
-func (n *Network) Inject(now frame.Time, host int, b []byte, class uint8) bool {
-	if !n.Hosts[host].Inject(n.hostTime(now, host), b, class) {
-		return false
+// Post posts a message at the sender's end of a connection. At the receiver's end of one
+// over TCP it announces the message.
+type Post struct {
+	Conn       Conn
+	Generation uint32
+	Bytes, ID  uint64
+}
+
+// CloseEnd closes the host's end of a connection.
+type CloseEnd struct {
+	Conn       Conn
+	Generation uint32
+}
+
+// OfNIC is a change of the host's NIC.
+type OfNIC struct{ hostnic.Change }
+
+// bound is a change of a host. It implements frame.Command.
+type bound struct {
+	HostChange
+	n       *Network
+	host    int
+	refused error
+}
+
+// Do implements frame.Command.
+func (c *bound) Do(now frame.Time) { c.refused = c.do(now, c.n, c.host) }
+
+// given are the changes that hosts are given for each flow, kept to avoid allocations: they
+// are carried out one after another.
+type given struct {
+	open  OpenEnd
+	post  Post
+	close CloseEnd
+	bound *bound
+}
+
+// hand has a host carry out a change, and returns why it was refused.
+func (n *Network) hand(now frame.Time, host int, c HostChange) error {
+	b := n.flows.given.bound
+	if n.flows.given.bound = nil; b == nil {
+		b = new(bound)
 	}
-	if n.flows.command != nil {
-		n.flows.command(now, host, &Command{Kind: CommandInject, Frame: b, Class: class})
-	}
+	*b = bound{HostChange: c, n: n, host: host}
+	n.carryOut(n.hostTime(now, host), n.hostNode[host], b)
+	n.flows.given.bound = b
+	return b.refused
+}
+
+// ChangeHost has the NIC of a host carry out a change. The error says as well why a
+// feature refused a call.
+func (n *Network) ChangeHost(now frame.Time, host int, c hostnic.Change) error {
+	err := n.hand(now, host, OfNIC{c})
 	n.Engine.Poke(n.engine[n.hostNode[host]])
-	return true
+	return err
 }
 
-// TakeReports takes the reports that are ready of a feature of a host. taken is called for
-// each, with its body, which is valid until taken returns; nil: the reports are discarded.
-func (n *Network) TakeReports(now frame.Time, host int, name string, taken func(body []byte)) {
-	if source, ok := n.Hosts[host].Feature(name).(feature.Reporter); ok {
-		feature.TakeReports(source, nil, taken)
+func (c OfNIC) do(now frame.Time, n *Network, host int) error {
+	c.Do(now, n.Hosts[host])
+	if r, may := c.Change.(feature.Refuser); may {
+		return r.Refusal()
 	}
-	if n.flows.command != nil {
-		n.flows.command(now, host, &Command{Kind: CommandReports, Of: name})
-	}
+	return nil
 }
 
-// Call calls a feature of a host. The error says as well why the feature refused.
-func (n *Network) Call(now frame.Time, host int, name string, c hostnic.Call) error {
-	state := n.Hosts[host].Feature(name)
-	if state == nil {
-		return fmt.Errorf("virtual network %s: host %s has no %s", n.Topology.Name, n.HostName(host), name)
+func (c *OpenEnd) do(now frame.Time, n *Network, host int) error {
+	fl, i, end := &n.flows, uint32(c.Conn)-1, c.Flow.end(host)
+	if c.Flow.TCP != nil {
+		return n.openStream(now, c, end)
 	}
-	c.Do(n.hostTime(now, host), state)
-	if n.flows.command != nil {
-		n.flows.command(now, host, &Command{Kind: CommandCall, Of: name, Frame: c.Encode(nil)})
-	}
-	n.Engine.Poke(n.engine[n.hostNode[host]])
-	return feature.Refusal(c)
-}
-
-// carryCall calls a feature as a recorded command did.
-func (n *Network) carryCall(now frame.Time, host int, c *Command) error {
-	i := slices.IndexFunc(hostnic.Features(), func(f *hostnic.Feature) bool { return f.Name == c.Of })
-	if i < 0 || hostnic.Features()[i].Decode == nil {
-		return fmt.Errorf("virtual network %s: a call of %q, which is no feature that is called", n.Topology.Name, c.Of)
-	}
-	call, err := hostnic.Features()[i].Decode(c.Frame)
-	if err != nil {
+	var pair [2]hostnic.QPConfig
+	pair[0], pair[1] = n.pair(&c.Flow, i, c.Generation)
+	own, nic := c.QPN[end], n.Hosts[host]
+	pair[end].Number = own
+	if _, err := nic.OpenQP(now, &pair[end]); err != nil {
 		return err
 	}
-	return n.Call(now, host, c.Of, call)
+	if err := nic.ConnectQP(now, own, c.QPN[1-end]); err != nil {
+		return errors.Join(err, nic.CloseQP(now, own))
+	}
+	fl.peer[host][own] = i
+	return nil
 }
 
-// Carry makes one host carry out a command that was recorded in another network with the
-// same configuration. The other ends of its connections are never opened: what they send
-// must arrive as frames. The commands of a connection must come in their order. If a
-// command depends on one that is missing, Carry returns an error and does nothing.
-func (n *Network) Carry(now frame.Time, host int, c *Command) error {
-	i := int(c.Ends.Conn) - 1
-	if c.Kind > CommandCall {
-		return fmt.Errorf("virtual network %s: there is no kind %d of commands", n.Topology.Name, c.Kind)
-	}
-	if c.Kind == CommandReports && host >= 0 && host < len(n.Hosts) {
-		n.TakeReports(now, host, c.Of, nil)
-		return nil
-	}
-	if c.Kind == CommandCall && host >= 0 && host < len(n.Hosts) {
-		return n.carryCall(now, host, c)
-	}
-	if c.Kind == CommandInject && host >= 0 && host < len(n.Hosts) {
-		if len(c.Frame) > n.Hosts[host].Arena().Room() || c.Class > 7 || !n.Inject(now, host, c.Frame, c.Class) {
-			return fmt.Errorf("virtual network %s: a frame of %d bytes cannot be sent in class %d", n.Topology.Name, len(c.Frame), c.Class)
-		}
-		return nil
-	}
-	if host < 0 || host >= len(n.Hosts) || i < 0 || i >= maxConns {
-		return fmt.Errorf("virtual network %s: there is no connection %d at host %d of %d", n.Topology.Name, c.Ends.Conn, host, len(n.Hosts))
-	}
-	if c.Kind == CommandOpen {
-		return n.carryOpen(now, host, c)
-	}
-	if i >= len(n.flows.conns) || !n.flows.conns[i].open || n.flows.conns[i].generation != c.Ends.Generation {
-		return fmt.Errorf("virtual network %s: connection %d is not open", n.Topology.Name, c.Ends.Conn)
-	}
-	k := &n.flows.conns[i]
-	sends := host == k.flow.Src
-	if c.Kind == CommandClose {
-		return n.carryClose(now, host, k)
-	}
+func (c *Post) do(now frame.Time, n *Network, host int) error {
+	k := &n.flows.conns[c.Conn-1]
 	switch {
 	case k.flow.TCP == nil:
-		if err := n.Hosts[host].SendMessage(n.hostTime(now, host), k.qpA, c.Bytes, c.ID); err != nil {
-			return err
-		}
-	case sends:
-		if err := n.stacks[host].Send(n.hostTime(now, host), k.qpA, c.Bytes, c.ID); err != nil {
-			return err
-		}
-		n.stirred(now, host)
-	default:
-		n.stacks[host].Expect(k.qpB, c.Bytes)
+		return n.Hosts[host].SendMessage(now, k.qp[k.flow.end(host)], c.Bytes, c.ID)
+	case host == k.flow.Dst:
+		n.stacks[host].Expect(k.qp[1], c.Bytes)
 		return nil
 	}
-	k.posted += c.Bytes
-	k.begin(now)
-	return nil
+	err := n.stacks[host].Send(now, k.qp[0], c.Bytes, c.ID)
+	n.stacks[host].Kick(now)
+	return err
 }
 
-// carryOpen opens one end of a connection.
-func (n *Network) carryOpen(now frame.Time, host int, c *Command) error {
-	fl, f := &n.flows, &c.Flow
-	if f.Src == f.Dst || f.Src < 0 || f.Dst < 0 || f.Src >= len(n.Hosts) || f.Dst >= len(n.Hosts) || host != f.Src && host != f.Dst || f.TCP != nil && n.stacks == nil {
-		return fmt.Errorf("virtual network %s: there is no connection from host %d to host %d at host %d of %d", n.Topology.Name, f.Src, f.Dst, host, len(n.Hosts))
-	}
-	i := uint32(c.Ends.Conn) - 1
-	for len(fl.conns) <= int(i) {
-		fl.conns = append(fl.conns, conn{})
-	}
-	k := &fl.conns[i]
-	if k.open {
-		return fmt.Errorf("virtual network %s: connection %d is open already", n.Topology.Name, c.Ends.Conn)
-	}
-	qpn, at := c.Ends.QPN, n.hostTime(now, host)
-	own, other := 0, 1
-	if host == f.Dst {
-		own, other = 1, 0
-	}
-	if f.TCP != nil {
-		// The numbers of its ends are of no use to others.
-		a, b := n.streamPair(f, i, c.Ends.Generation)
-		open, o := n.stacks[host].Dial, &a
-		if own == 1 {
-			open, o = n.stacks[host].Listen, &b
-		}
-		var err error
-		if qpn[own], err = open(at, o); err != nil {
-			return err
-		}
-		fl.streams[host][qpn[own]] = i
-	} else {
-		var pair [2]hostnic.QPConfig
-		pair[0], pair[1] = n.pair(f, i, c.Ends.Generation)
-		pair[own].Number = qpn[own]
-		if _, err := n.Hosts[host].OpenQP(at, &pair[own]); err != nil {
-			return err
-		}
-		if err := n.Hosts[host].ConnectQP(at, qpn[own], qpn[other]); err != nil {
-			return errors.Join(err, n.Hosts[host].CloseQP(at, qpn[own]))
-		}
-		fl.peer[host][qpn[own]] = i
-	}
-	*k = conn{flow: *f, qpA: qpn[0], qpB: qpn[1], generation: c.Ends.Generation, open: true, arrivals: k.arrivals[:0], starts: k.starts[:0]}
-	fl.count.Open++
-	if f.TCP != nil && own == 0 {
-		n.stirred(now, host)
-	}
-	return nil
-}
-
-// carryClose closes the local end of a connection.
-func (n *Network) carryClose(now frame.Time, host int, k *conn) error {
-	k.open = false
-	n.flows.count.Open--
-	qpn := k.qpA
-	if host == k.flow.Dst {
-		qpn = k.qpB
-	}
+func (c *CloseEnd) do(now frame.Time, n *Network, host int) error {
+	k := &n.flows.conns[c.Conn-1]
+	qpn := k.qp[k.flow.end(host)]
 	if k.flow.TCP != nil {
 		delete(n.flows.streams[host], qpn)
-		n.stacks[host].Close(n.hostTime(now, host), qpn)
-		n.stirred(now, host)
+		n.stacks[host].Close(now, qpn)
+		n.stacks[host].Kick(now)
 		return nil
 	}
 	delete(n.flows.peer[host], qpn)
-	return n.Hosts[host].CloseQP(n.hostTime(now, host), qpn)
+	return n.Hosts[host].CloseQP(now, qpn)
+}
+
+// The first byte of an encoded change; others are of the NIC.
+const (
+	openEndKind  = 16
+	postKind     = 17
+	closeEndKind = 18
+)
+
+// noECN is a flag of an encoded connection.
+const noECN = 1
+
+// Encode implements HostChange.
+func (c *OpenEnd) Encode(b []byte) []byte {
+	f, flags := &c.Flow, byte(0)
+	if f.NoECN {
+		flags = noECN
+	}
+	b = append(b, openEndKind, flags)
+	for _, v := range [...]uint64{uint64(c.Conn), uint64(c.Generation), uint64(c.QPN[0]), uint64(c.QPN[1]),
+		uint64(f.Group), uint64(f.Src), uint64(f.Dst), f.ID, uint64(f.SrcPort), uint64(f.AckPort)} {
+		b = binary.AppendUvarint(b, v)
+	}
+	return b
+}
+
+// Encode implements HostChange.
+func (c *Post) Encode(b []byte) []byte {
+	b = appendConn(append(b, postKind), c.Conn, c.Generation)
+	return binary.AppendUvarint(binary.AppendUvarint(b, c.Bytes), c.ID)
+}
+
+// Encode implements HostChange.
+func (c *CloseEnd) Encode(b []byte) []byte {
+	return appendConn(append(b, closeEndKind), c.Conn, c.Generation)
+}
+
+func appendConn(b []byte, c Conn, generation uint32) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(c)), uint64(generation))
+}
+
+// DecodeHostChange is the inverse of HostChange.Encode. OpenEnd lacks what its encoding
+// does not have.
+func DecodeHostChange(b []byte) (HostChange, error) {
+	switch {
+	case hostnic.IsChange(b):
+		c, err := hostnic.DecodeChange(b)
+		if err != nil {
+			return nil, err
+		}
+		return OfNIC{c}, nil
+	case len(b) == 0:
+		return nil, fmt.Errorf("a change of a host without a kind")
+	case b[0] == '{':
+		return nil, fmt.Errorf("a note of what a host was given, as records of earlier versions have: " +
+			"replay the record with the version of the program that its header names")
+	}
+	d := command.Decoder{B: b[1:]}
+	small := func() int { return int(d.Uvarint(math.MaxInt32)) }
+	var c HostChange
+	switch b[0] {
+	case openEndKind:
+		o := &OpenEnd{}
+		o.Flow.NoECN = d.Byte(noECN) != 0
+		o.Conn, o.Generation = decodeConn(&d)
+		for end := range o.QPN {
+			o.QPN[end] = uint32(d.Uvarint(1<<24 - 1))
+		}
+		o.Flow.Group, o.Flow.Src, o.Flow.Dst = small(), small(), small()
+		o.Flow.ID = d.Uvarint(math.MaxUint64)
+		o.Flow.SrcPort, o.Flow.AckPort = uint16(d.Uvarint(math.MaxUint16)), uint16(d.Uvarint(math.MaxUint16))
+		c = o
+	case postKind:
+		p := &Post{}
+		p.Conn, p.Generation = decodeConn(&d)
+		p.Bytes, p.ID = d.Uvarint(math.MaxUint64), d.Uvarint(math.MaxUint64)
+		c = p
+	case closeEndKind:
+		e := &CloseEnd{}
+		e.Conn, e.Generation = decodeConn(&d)
+		c = e
+	default:
+		return nil, fmt.Errorf("a change of a host of the unknown kind %d", b[0])
+	}
+	return c, d.Err(fmt.Sprintf("a change of a host of kind %d", b[0]))
+}
+
+func decodeConn(d *command.Decoder) (Conn, uint32) {
+	c := d.Uvarint(maxConns)
+	if c == 0 {
+		d.Fail()
+	}
+	return Conn(c), uint32(d.Uvarint(math.MaxUint32))
 }

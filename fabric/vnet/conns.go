@@ -23,7 +23,7 @@ func (n *Network) EachOpen(yield func(*Open) bool) {
 		if !c.open || c.flow.TCP != nil {
 			continue
 		}
-		*o = Open{Conn: Conn(i + 1), Generation: c.generation, Flow: c.flow, Posted: c.posted, NIC: n.Hosts[c.flow.Src], QPN: c.qpA, Peer: c.qpB, Control: c.flow.CC.Name}
+		*o = Open{Conn: Conn(i + 1), Generation: c.generation, Flow: c.flow, Posted: c.posted, NIC: n.Hosts[c.flow.Src], QPN: c.qp[0], Peer: c.qp[1], Control: c.flow.CC.Name}
 		if c.flow.CC.New == nil {
 			o.Control = n.cfg.Host.CC.Name
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"gswitch/frame"
-	"gswitch/hostnic"
 )
 
 // Ends identifies a connection to the processes that step its two hosts. All processes
@@ -24,7 +23,7 @@ func (n *Network) Ends(c Conn) (Ends, error) {
 		return Ends{}, fmt.Errorf("virtual network %s: connection %d is not open", n.Topology.Name, c)
 	}
 	k := &n.flows.conns[i]
-	return Ends{c, k.generation, [2]uint32{k.qpA, k.qpB}}, nil
+	return Ends{c, k.generation, k.qp}, nil
 }
 
 // maxConns bounds the connection numbers that other processes may send.
@@ -39,36 +38,17 @@ func (n *Network) OpenEnds(now frame.Time, f *Flow, e Ends, here [2]bool) error 
 	if f.TCP != nil {
 		return fmt.Errorf("virtual network %s: connections of TCP have both ends in one process", n.Topology.Name)
 	}
-	fl := &n.flows
-	i := uint32(e.Conn) - 1
-	for len(fl.conns) <= int(i) {
-		fl.conns = append(fl.conns, conn{})
-	}
-	c := &fl.conns[i]
-	if c.open {
-		return fmt.Errorf("virtual network %s: connection %d is open already", n.Topology.Name, e.Conn)
-	}
-	var pair [2]hostnic.QPConfig
-	pair[0], pair[1] = n.pair(f, i, e.Generation)
 	for k, h := range [2]int{f.Src, f.Dst} {
 		if !here[k] {
 			continue
 		}
-		qpn, err := n.Hosts[h].OpenQP(n.hostTime(now, h), &pair[k])
-		if err != nil {
+		if qpn, err := n.Hosts[h].NextQP(); err != nil {
 			return err
+		} else if qpn != e.QPN[k] {
+			return fmt.Errorf("host %s: queue pair %#x would be opened where %#x was meant: processes do not agree on what is open", n.HostName(h), qpn, e.QPN[k])
 		}
-		if qpn != e.QPN[k] {
-			return fmt.Errorf("host %s: queue pair %#x was opened where %#x was meant: processes do not agree on what is open", n.HostName(h), qpn, e.QPN[k])
-		}
-		if err := n.Hosts[h].ConnectQP(n.hostTime(now, h), qpn, e.QPN[1-k]); err != nil {
-			return err
-		}
-		fl.peer[h][qpn] = i
 	}
-	*c = conn{flow: *f, qpA: e.QPN[0], qpB: e.QPN[1], generation: e.Generation, open: true, arrivals: c.arrivals[:0], starts: c.starts[:0]}
-	fl.count.Open++
-	return nil
+	return n.openEnds(now, &OpenEnd{Ends: e, Flow: *f}, here)
 }
 
 // CloseEnds closes the ends that OpenEnds opened.
@@ -78,18 +58,5 @@ func (n *Network) CloseEnds(now frame.Time, at Conn, here [2]bool) error {
 	if i < 0 || i >= len(fl.conns) || !fl.conns[i].open {
 		return fmt.Errorf("virtual network %s: connection %d is not open", n.Topology.Name, at)
 	}
-	c := &fl.conns[i]
-	c.open = false
-	fl.count.Open--
-	for k, h := range [2]int{c.flow.Src, c.flow.Dst} {
-		if !here[k] {
-			continue
-		}
-		qpn := [2]uint32{c.qpA, c.qpB}[k]
-		delete(fl.peer[h], qpn)
-		if err := n.Hosts[h].CloseQP(n.hostTime(now, h), qpn); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n.closeEnds(now, uint32(i), here)
 }

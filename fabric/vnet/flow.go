@@ -1,6 +1,8 @@
 package vnet
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	"gswitch/frame"
@@ -31,6 +33,14 @@ type Flow struct {
 	SrcPort, AckPort uint16
 }
 
+// end returns 0 if a host is the sender, 1 if it is the receiver.
+func (f *Flow) end(host int) int {
+	if host == f.Src {
+		return 0
+	}
+	return 1
+}
+
 // Done reports the end of a message of a flow or connection. Times are the engine's, not
 // those of the hosts' clocks.
 type Done struct {
@@ -52,12 +62,11 @@ type Conn uint32
 
 // conn is a pair of queue pairs.
 type conn struct {
-	flow       Flow
-	qpA, qpB   uint32 // with TCP: the ends in the stacks
+	flow       Flow      // with TCP: with the sender's port
+	qp         [2]uint32 // of the sender and the receiver; with TCP: the ends in the stacks
 	generation uint32
 	posted     uint64 // bytes of all messages
 	single     bool   // closes itself after its only message
-	port       uint16 // of TCP: the sender's
 	open       bool
 	began      frame.Time   // when the message of a single was posted
 	ended      frame.Time   // end of that message at the receiver
@@ -80,7 +89,7 @@ type flows struct {
 	buf     [64]hostnic.Completion
 	out     Done // passed to done, to avoid an allocation
 	each    Open // passed to EachOpen's function
-	command func(now frame.Time, host int, c *Command)
+	given   given
 	count   Counts
 	err     error
 }
@@ -168,19 +177,70 @@ func (n *Network) dial(now frame.Time, f *Flow) (uint32, error) {
 		fl.free = append(fl.free, uint32(len(fl.conns)-1))
 	}
 	i := fl.free[len(fl.free)-1]
-	c := &fl.conns[i]
-	open := n.dialQPs
+	o := &fl.given.open
+	*o = OpenEnd{Ends: Ends{Conn: Conn(i + 1), Generation: fl.conns[i].generation}, Flow: *f}
+	choose := n.chooseQPs
 	if f.TCP != nil {
-		open = n.dialTCP
+		choose = n.choosePort
 	}
-	if err := open(now, c, f, i); err != nil {
+	if err := choose(o); err != nil {
+		return 0, err
+	}
+	if err := n.openEnds(now, o, [2]bool{true, true}); err != nil {
 		return 0, err
 	}
 	fl.free = fl.free[:len(fl.free)-1]
-	c.flow, c.open, c.single, c.posted, c.arrivals, c.starts, c.first = *f, true, false, 0, c.arrivals[:0], c.starts[:0], 0
-	fl.count.Open++
-	n.commanded(now, i, [2]bool{true, true}, Command{Kind: CommandOpen})
+	if f.TCP != nil {
+		n.Engine.Poke(n.engine[n.hostNode[f.Src]]) // a SYN waits
+	}
 	return i, nil
+}
+
+// openEnds opens the ends of a connection of which here says that they are local.
+func (n *Network) openEnds(now frame.Time, o *OpenEnd, here [2]bool) error {
+	fl, f := &n.flows, &o.Flow
+	for len(fl.conns) < int(o.Conn) {
+		fl.conns = append(fl.conns, conn{})
+	}
+	k := &fl.conns[o.Conn-1]
+	if k.open {
+		return fmt.Errorf("virtual network %s: connection %d is open already", n.Topology.Name, o.Conn)
+	}
+	*k = conn{flow: *f, generation: o.Generation, arrivals: k.arrivals[:0], starts: k.starts[:0]}
+	hosts, opened := [2]int{f.Src, f.Dst}, -1
+	for _, end := range [2]int{1, 0} { // over TCP the receiver listens before the sender dials
+		if !here[end] {
+			continue
+		}
+		err := n.hand(now, hosts[end], o)
+		k.qp = o.QPN
+		if err != nil && opened >= 0 {
+			err = errors.Join(err, n.hand(now, hosts[opened], &CloseEnd{o.Conn, o.Generation}))
+		}
+		if err != nil {
+			return err
+		}
+		opened = end
+	}
+	k.open = true
+	fl.count.Open++
+	return nil
+}
+
+// closeEnds closes the ends of a connection of which here says that they are local. The
+// error is the first one.
+func (n *Network) closeEnds(now frame.Time, i uint32, here [2]bool) (err error) {
+	k := &n.flows.conns[i]
+	k.open = false
+	n.flows.count.Open--
+	c := &n.flows.given.close
+	*c = CloseEnd{Conn(i + 1), k.generation}
+	for end, host := range [2]int{k.flow.Src, k.flow.Dst} {
+		if here[end] {
+			err = cmp.Or(err, n.hand(now, host, c))
+		}
+	}
+	return err
 }
 
 // hostTime returns the host's own time. All times passed to the host are in it.
@@ -188,25 +248,13 @@ func (n *Network) hostTime(now frame.Time, host int) frame.Time {
 	return n.Engine.LocalTime(n.engine[n.hostNode[host]], now)
 }
 
-// dialQPs opens the queue pairs of connection i.
-func (n *Network) dialQPs(now frame.Time, c *conn, f *Flow, i uint32) error {
-	a, b := n.Hosts[f.Src], n.Hosts[f.Dst]
-	qa, qb := n.pair(f, i, c.generation)
-	var err error
-	atA, atB := n.hostTime(now, f.Src), n.hostTime(now, f.Dst)
-	if c.qpA, err = a.OpenQP(atA, &qa); err != nil {
-		return err
+// chooseQPs fills in the numbers that the queue pairs of a connection will have.
+func (n *Network) chooseQPs(o *OpenEnd) (err error) {
+	for end, host := range [2]int{o.Flow.Src, o.Flow.Dst} {
+		if o.QPN[end], err = n.Hosts[host].NextQP(); err != nil {
+			return err
+		}
 	}
-	if c.qpB, err = b.OpenQP(atB, &qb); err != nil {
-		return err
-	}
-	if err := a.ConnectQP(atA, c.qpA, c.qpB); err != nil {
-		return err
-	}
-	if err := b.ConnectQP(atB, c.qpB, c.qpA); err != nil {
-		return err
-	}
-	n.flows.peer[f.Src][c.qpA], n.flows.peer[f.Dst][c.qpB] = i, i
 	return nil
 }
 
@@ -249,14 +297,16 @@ func entropy(seed uint64, f *Flow, direction uint64) uint16 {
 
 func (n *Network) post(now frame.Time, i uint32, bytes, id uint64) error {
 	c := &n.flows.conns[i]
+	p := &n.flows.given.post
+	*p = Post{Conn(i + 1), c.generation, bytes, id}
 	if c.flow.TCP != nil {
-		if err := n.sendTCP(now, c, bytes, id); err != nil {
+		if err := n.hand(now, c.flow.Dst, p); err != nil {
 			return err
 		}
-	} else if err := n.Hosts[c.flow.Src].SendMessage(n.hostTime(now, c.flow.Src), c.qpA, bytes, id); err != nil {
+	}
+	if err := n.hand(now, c.flow.Src, p); err != nil {
 		return err
 	}
-	n.commanded(now, i, [2]bool{true, c.flow.TCP != nil}, Command{Kind: CommandSend, Bytes: bytes, ID: id})
 	c.posted += bytes
 	c.begin(now)
 	n.flows.count.Started++
@@ -289,22 +339,10 @@ func (c *conn) start() frame.Time {
 
 func (n *Network) close(now frame.Time, i uint32) error {
 	fl := &n.flows
+	err := n.closeEnds(now, i, [2]bool{true, true})
 	c := &fl.conns[i]
-	n.commanded(now, i, [2]bool{true, true}, Command{Kind: CommandClose})
-	c.open = false
 	c.generation++
 	fl.free = append(fl.free, i)
-	fl.count.Open--
-	if c.flow.TCP != nil {
-		n.closeTCP(now, c)
-		return nil
-	}
-	delete(fl.peer[c.flow.Src], c.qpA)
-	delete(fl.peer[c.flow.Dst], c.qpB)
-	err := n.Hosts[c.flow.Src].CloseQP(n.hostTime(now, c.flow.Src), c.qpA)
-	if e := n.Hosts[c.flow.Dst].CloseQP(n.hostTime(now, c.flow.Dst), c.qpB); err == nil {
-		err = e
-	}
 	n.Engine.Poke(n.engine[n.hostNode[c.flow.Src]])
 	n.Engine.Poke(n.engine[n.hostNode[c.flow.Dst]])
 	return err

@@ -156,7 +156,7 @@ func (n *Network) Sender(c Conn) (nic *hostnic.NIC, qpn uint32, ok bool) {
 		return nil, 0, false
 	}
 	f := &n.flows.conns[i]
-	return n.Hosts[f.flow.Src], f.qpA, true
+	return n.Hosts[f.flow.Src], f.qp[0], true
 }
 
 // Neighbour returns the name of the node at the other end of a switch port's link.

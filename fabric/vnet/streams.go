@@ -47,42 +47,49 @@ func (n *Network) streamOptions(node int) stack.Config {
 // the payload of full data frames.
 func (n *Network) MSS() int { return n.cfg.payload() + 12 }
 
-// dialTCP opens connection i.
-func (n *Network) dialTCP(now frame.Time, c *conn, f *Flow, i uint32) error {
+// choosePort fills in the sender's port of a connection, one that is free at both ends, and
+// the taps of both.
+func (n *Network) choosePort(o *OpenEnd) error {
+	f := &o.Flow
 	if !n.cfg.Streams.On {
 		return fmt.Errorf("virtual network %s: its hosts have no TCP", n.Topology.Name)
 	}
-	a, b := n.streamPair(f, i, c.generation)
-	from, to := n.stacks[f.Src], n.stacks[f.Dst]
-	for try := 0; ; try++ {
-		b.RemotePort = a.LocalPort
-		if from.Free(&a) && to.Free(&b) {
-			break
-		}
+	a, b := n.streamPair(o)
+	for try := 0; !n.stacks[f.Src].Free(&a) || !n.stacks[f.Dst].Free(&b); try++ {
 		if try == 1<<14 {
 			return fmt.Errorf("virtual network %s: from %s to %s: %w", n.Topology.Name, n.HostName(f.Src), n.HostName(f.Dst), stack.ErrTuple)
 		}
 		a.LocalPort = 0xc000 | (a.LocalPort+1)&0x3fff
+		b.RemotePort = a.LocalPort
 	}
+	f.SrcPort = a.LocalPort
 	if n.tap != nil {
-		a.Tap, b.Tap = n.tap(f, &a, &b)
+		o.taps[0], o.taps[1] = n.tap(f, &a, &b)
 	}
-	var err error
-	if c.qpB, err = to.Listen(n.hostTime(now, f.Dst), &b); err != nil {
-		return err
-	}
-	if c.qpA, err = from.Dial(n.hostTime(now, f.Src), &a); err != nil {
-		to.Close(n.hostTime(now, f.Dst), c.qpB)
-		return err
-	}
-	c.port = a.LocalPort
-	n.flows.streams[f.Src][c.qpA], n.flows.streams[f.Dst][c.qpB] = i, i
-	n.stirred(now, f.Src)
 	return nil
 }
 
-// streamPair returns the options of the two ends of connection i.
-func (n *Network) streamPair(f *Flow, i, generation uint32) (a, b stack.Options) {
+// openStream opens an end of a connection.
+func (n *Network) openStream(now frame.Time, c *OpenEnd, end int) (err error) {
+	pair := [2]stack.Options{}
+	pair[0], pair[1] = n.streamPair(c)
+	o, host := &pair[end], [2]int{c.Flow.Src, c.Flow.Dst}[end]
+	o.Tap = c.taps[end]
+	if end == 1 {
+		c.QPN[end], err = n.stacks[host].Listen(now, o)
+	} else {
+		c.QPN[end], err = n.stacks[host].Dial(now, o)
+		n.stacks[host].Kick(now)
+	}
+	if err == nil {
+		n.flows.streams[host][c.QPN[end]] = uint32(c.Conn) - 1
+	}
+	return err
+}
+
+// streamPair returns the options of the two ends of a connection.
+func (n *Network) streamPair(c *OpenEnd) (a, b stack.Options) {
+	f, i, generation := &c.Flow, uint32(c.Conn)-1, c.Generation
 	class := n.cfg.Host.Class
 	if f.Class != 0 {
 		class = uint8(f.Class.number())
@@ -103,31 +110,6 @@ func (n *Network) nextHop(src, dst int) wirefmt.MAC {
 		return mac
 	}
 	return n.Hosts[src].Config().Gateway
-}
-
-// stirred tells the engine that a host's stack was given something.
-func (n *Network) stirred(now frame.Time, host int) {
-	n.stacks[host].Kick(n.hostTime(now, host))
-	n.Engine.Poke(n.engine[n.hostNode[host]])
-}
-
-// sendTCP posts a message at both ends.
-func (n *Network) sendTCP(now frame.Time, c *conn, bytes, id uint64) error {
-	n.stacks[c.flow.Dst].Expect(c.qpB, bytes)
-	if err := n.stacks[c.flow.Src].Send(n.hostTime(now, c.flow.Src), c.qpA, bytes, id); err != nil {
-		return err
-	}
-	n.stirred(now, c.flow.Src)
-	return nil
-}
-
-func (n *Network) closeTCP(now frame.Time, c *conn) {
-	delete(n.flows.streams[c.flow.Src], c.qpA)
-	delete(n.flows.streams[c.flow.Dst], c.qpB)
-	n.stacks[c.flow.Src].Close(n.hostTime(now, c.flow.Src), c.qpA)
-	n.stacks[c.flow.Dst].Close(n.hostTime(now, c.flow.Dst), c.qpB)
-	n.stirred(now, c.flow.Src)
-	n.stirred(now, c.flow.Dst)
 }
 
 // collectTCP processes what has ended at the connections of host h.
@@ -176,7 +158,7 @@ func (n *Network) Stream(c Conn) *tcp.Conn {
 		return nil
 	}
 	k := &n.flows.conns[i]
-	return n.stacks[k.flow.Src].Conn(k.qpA)
+	return n.stacks[k.flow.Src].Conn(k.qp[0])
 }
 
 // Acked returns the number of acknowledged bytes of a connection.

@@ -10,7 +10,6 @@ import (
 
 	"gswitch/cc"
 	"gswitch/command"
-	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
@@ -18,7 +17,7 @@ import (
 )
 
 // Change is a change of a host by its daemon, apart from its frames and its link:
-// StartTransfer, EndTransfer, ServeRegion, Configure, TakeReports, CallFeature or Shutdown.
+// StartTransfer, EndTransfer, ServeRegion, Configure, Shutdown, or one of its NIC.
 // Agent.Command turns it into a command.
 type Change interface {
 	// Encode appends the change to b. DecodeChange is its inverse.
@@ -54,21 +53,8 @@ type Configure struct {
 	Refused  error // set when it is done
 }
 
-// TakeReports takes the reports of what features have counted, in a host that is
-// recorded. The time at which reports are taken decides what is counted in which of them,
-// so it belongs into the record.
-type TakeReports struct {
-	// Taken is called for each report with the feature and the report's body, which is
-	// valid until it returns. nil: discard the reports.
-	Taken func(feature string, body []byte)
-}
-
-// CallFeature is a program's call to a feature of the NIC.
-type CallFeature struct {
-	Feature string
-	Call    hostnic.Call
-	Refused error // set when it is done: the host has no such feature
-}
+// OfNIC is a change of the host's NIC.
+type OfNIC struct{ hostnic.Change }
 
 // Shutdown is Agent.Shutdown.
 type Shutdown struct{}
@@ -105,38 +91,17 @@ func (c *ServeRegion) do(_ frame.Time, a *Agent) {
 
 func (c *Configure) do(now frame.Time, a *Agent) { c.Refused = a.Reconfigure(now, c.Config) }
 
-func (c TakeReports) do(_ frame.Time, a *Agent) {
-	var b []byte
-	for _, f := range hostnic.Features() {
-		if source, ok := a.nic.Feature(f.Name).(feature.Reporter); ok {
-			b = feature.TakeReports(source, b, func(body []byte) {
-				if c.Taken != nil {
-					c.Taken(f.Name, body)
-				}
-			})
-		}
-	}
-}
-
-func (c *CallFeature) do(now frame.Time, a *Agent) {
-	if state := a.nic.Feature(c.Feature); state != nil {
-		c.Call.Do(now, state)
-	} else {
-		c.Refused = fmt.Errorf("the host has no %s in its configuration", c.Feature)
-	}
-}
+func (c OfNIC) do(now frame.Time, a *Agent) { c.Do(now, a.nic) }
 
 func (Shutdown) do(now frame.Time, a *Agent) { a.Shutdown(now) }
 
-// The first byte of an encoded change.
+// The first byte of an encoded change; others are of the NIC.
 const (
 	startTransferKind = 1
 	endTransferKind   = 2
 	serveRegionKind   = 3
 	configureKind     = 4
 	shutdownKind      = 5
-	takeReportsKind   = 6
-	callFeatureKind   = 7
 )
 
 // Flags of encoded transfers and regions.
@@ -191,14 +156,6 @@ func (c *ServeRegion) Encode(b []byte) []byte {
 func (c *Configure) Encode(b []byte) []byte { return append(append(b, configureKind), c.Document...) }
 
 // Encode implements Change.
-func (TakeReports) Encode(b []byte) []byte { return append(b, takeReportsKind) }
-
-// Encode implements Change.
-func (c *CallFeature) Encode(b []byte) []byte {
-	return c.Call.Encode(command.AppendString(append(b, callFeatureKind), c.Feature))
-}
-
-// Encode implements Change.
 func (Shutdown) Encode(b []byte) []byte { return append(b, shutdownKind) }
 
 // Limits of a transfer: the memory for its messages and for what is kept of each.
@@ -220,6 +177,10 @@ func DecodeChange(b []byte) (Change, error) {
 	if len(b) == 0 {
 		return nil, errors.New("a change of a host without a kind")
 	}
+	if hostnic.IsChange(b) {
+		c, err := hostnic.DecodeChange(b)
+		return OfNIC{c}, err
+	}
 	d := command.Decoder{B: b[1:]}
 	var c Change
 	switch b[0] {
@@ -238,28 +199,12 @@ func DecodeChange(b []byte) (Change, error) {
 		c = s
 	case configureKind:
 		return &Configure{Document: d.B}, nil
-	case callFeatureKind:
-		return decodeCall(&d)
 	case shutdownKind:
 		c = Shutdown{}
-	case takeReportsKind:
-		c = TakeReports{}
 	default:
 		return nil, fmt.Errorf("a change of a host of the unknown kind %d", b[0])
 	}
 	return c, d.Err(fmt.Sprintf("a change of a host of kind %d", b[0]))
-}
-
-func decodeCall(d *command.Decoder) (Change, error) {
-	c := &CallFeature{Feature: d.String(longestWord)}
-	for _, f := range hostnic.Features() {
-		if f.Name == c.Feature && f.Decode != nil && !d.Bad() {
-			var err error
-			c.Call, err = f.Decode(d.B)
-			return c, err
-		}
-	}
-	return nil, fmt.Errorf("a call of %q, which is no feature that is called", c.Feature)
 }
 
 func decodeTransfer(d *command.Decoder) *Transfer {

@@ -24,7 +24,7 @@ func someChanges() []Change {
 		&ServeRegion{},
 		&Configure{Document: []byte("version: 1\n")},
 		Shutdown{},
-		TakeReports{},
+		OfNIC{hostnic.TakeReports{}},
 	}
 }
 

@@ -58,10 +58,27 @@ func TestCarries(t *testing.T) {
 	}
 }
 
+// A channel whose way of recovery does not serve the transparent mode is refused for that.
+func TestRecoveryOfChannels(t *testing.T) {
+	g := newRig(t, nil)
+	for _, k := range transport.Kinds() {
+		m := message{recovery: k.Code, packet: 1412, cap: 128, cc: "none"}
+		if _, why := g.b[1].takeChannel(g.now, 0, &key{host: true}, ends{}, &m); (why == unknownFormat) == k.Transparent {
+			t.Errorf("%v: refused for reason %d", k, why)
+		}
+	}
+	if at, why := g.b[1].takeChannel(g.now, 0, &key{host: true}, ends{}, &message{recovery: transport.OwnCodes, packet: 1412, cap: 128, cc: "none"}); at >= 0 || why != unknownFormat {
+		t.Errorf("a way that nobody knows: channel %d, reason %d", at, why)
+	}
+}
+
 // Under loss, reordering and duplicates each packet arrives once and in order,
 // or is dropped with a reason; so it is in all ways of recovery.
 func TestOnceInOrder(t *testing.T) {
-	for _, mode := range []*transport.Kind{transport.GoBackN, transport.IRN, transport.TCP} {
+	for _, mode := range transport.Kinds() {
+		if !mode.Transparent {
+			continue
+		}
 		rapid.Check(t, func(rt *rapid.T) {
 			loss := rapid.IntRange(0, 15).Draw(rt, "loss")
 			late := rapid.IntRange(0, 15).Draw(rt, "late")

@@ -190,11 +190,11 @@ func (b *Bump) asksToOpen(now frame.Time, i int, k *key, at ends, m *message) {
 
 // takeChannel makes the passive end of a channel.
 func (b *Bump) takeChannel(now frame.Time, i int, k *key, at ends, m *message) (int, uint8) {
-	ours := b.rule(k)
+	ours, recovery := b.rule(k), transport.ByCode(m.recovery)
 	switch {
 	case ours.Flows == Pass:
 		return -1, passes
-	case m.telemetry > uint8(inband.INTMD) || transport.ByCode(m.recovery) == nil || m.recovery > transport.TCP.Code:
+	case m.telemetry > uint8(inband.INTMD) || recovery == nil || !recovery.Transparent:
 		return -1, unknownFormat
 	case k.host && len(b.channels)-len(b.free)-b.tuples >= b.cfg.Channels, !k.host && b.tuples >= b.cfg.Channels:
 		return -1, noRoom
@@ -209,7 +209,7 @@ func (b *Bump) takeChannel(now frame.Time, i int, k *key, at ends, m *message) (
 	}
 	c := channel{key: *k, state: opened, peer: i, id: m.id, remote: m.qpn, psn: m.psn, mac: at.mac.Uint64(), packet: packet, rule: rule}
 	t := b.cfg.Transport
-	t.Recovery, t.Cap = transport.ByCode(m.recovery), m.cap
+	t.Recovery, t.Own, t.Cap = recovery, recovery.Defaults().Own, m.cap
 	if t.Validate() != nil {
 		return -1, unknownFormat
 	}

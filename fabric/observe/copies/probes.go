@@ -10,6 +10,7 @@ import (
 	"gswitch/fabric/traces"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
+	"gswitch/hostnic"
 	"gswitch/mirror"
 	"gswitch/wire"
 )
@@ -71,7 +72,11 @@ func (s *probeSeries) send(now frame.Time, n *vnet.Network) {
 	s.buf = append(s.buf[:0], make([]byte, wire.EthernetLen)...)
 	eth.Encode(s.buf)
 	s.buf = s.is.Append(s.buf, uint32(s.sent))
-	if n.Inject(now, s.host, s.buf, 0) {
+	inject := &hostnic.Inject{Frame: s.buf}
+	if err := n.ChangeHost(now, s.host, inject); err != nil {
+		n.Engine.Stop(err)
+	}
+	if inject.Sent {
 		s.sent++
 	}
 }

@@ -212,7 +212,8 @@ func (l *losses) take(now frame.Time) {
 			err := l.n.Change(now, sw, vswitch.TakeReports{System: meters.Name, Taken: func(_ int, _ string, body []byte) { report(body) }})
 			l.err = cmp.Or(l.err, err)
 		} else {
-			l.n.TakeReports(now, l.n.HostAt(node), nic.Name, report)
+			err := l.n.ChangeHost(now, l.n.HostAt(node), hostnic.TakeReports{Feature: nic.Name, Taken: func(_ string, body []byte) { report(body) }})
+			l.err = cmp.Or(l.err, err)
 		}
 	}
 	v := l.collect.Advance(now)
