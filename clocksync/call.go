@@ -27,7 +27,8 @@ type SendBy struct {
 }
 
 // Adjust is a call of a clock: it sets the clock to what another scheme found
-// (Device.Adjust).
+// (Device.Adjust). Only runs whose clocks are kept by such a scheme make it, and these are
+// not recorded.
 type Adjust struct {
 	To, Bound frame.Time
 	Root      uint64

@@ -14,7 +14,7 @@ import (
 
 // Change is a change of a NIC between two steps, whatever the host is used for: TakeReports,
 // CallFeature or Inject. Those who use NICs have changes of their own beside them
-// (agent.Change, vnet.Change).
+// (agent.Change, vnet.HostChange).
 type Change interface {
 	// Encode appends the change to b. DecodeChange is its inverse.
 	Encode(b []byte) []byte

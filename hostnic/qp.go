@@ -29,9 +29,8 @@ type queuePair struct {
 	ceSeen    bool  // since the last acknowledgement
 	noECN     bool
 	ipID      uint16
-	peerPort  uint16 // UDP source port of the other end's frames, 0 any
-	initial   uint32 // first PSN
-	lanes     [numLanes]lane
+	peerPort  uint16  // UDP source port of the other end's frames, 0 any
+	initial   uint32  // first PSN
 	posted    uint64  // packets of all messages so far
 	sent      uint64  // payload bytes sent for the first time
 	acked     uint64  // payload bytes acknowledged
@@ -40,6 +39,7 @@ type queuePair struct {
 	service   *service // what it is for
 	intLen    int      // telemetry that data frames reserve
 	msgs      messages
+	lanes     [numLanes]lane // the second one is in use with second loops only
 	ccDue     frame.Time
 	tx        transport.Sender
 	transport transport.Config

@@ -109,12 +109,29 @@ func Fields(t reflect.Type) []Field {
 				k.index = append(slices.Clone(f.Index), k.index...)
 				fields = append(fields, k)
 			}
-		case !f.Anonymous && f.IsExported():
+		case f.Anonymous:
+			checkDefaults(t, &f)
+		case f.IsExported():
 			fields = append(fields, Field{Key: f.Tag.Get("yaml"), Type: f.Type, Tag: tagOf(t, &f), index: f.Index})
 		}
 	}
 	layouts.Store(t, fields)
 	return fields
+}
+
+// checkDefaults panics if the changed defaults of a struct that is embedded are of keys that
+// it does not have: a mistake of the programmer, by which they would silently not apply.
+func checkDefaults(t reflect.Type, f *reflect.StructField) {
+	text, ok := f.Tag.Lookup("defaults")
+	if !ok {
+		return
+	}
+	for _, d := range strings.Split(text, ",") {
+		key, _, _ := strings.Cut(d, "=")
+		if !slices.ContainsFunc(Fields(f.Type), func(f Field) bool { return f.Key == key }) {
+			panic(fmt.Sprintf("section: %v has a default for %q, which %v does not have", t, key, f.Type))
+		}
+	}
 }
 
 // tagOf returns the tag of a field, in which the struct that embeds it may have changed its

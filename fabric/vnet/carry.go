@@ -29,6 +29,9 @@ func (n *Network) Carry(now frame.Time, host int, c HostChange) error {
 		if err != nil {
 			return err
 		}
+		if host == k.flow.Dst && k.flow.TCP == nil {
+			return fmt.Errorf("virtual network %s: host %d receives by connection %d, and posts nothing there", n.Topology.Name, host, c.Conn)
+		}
 		if err := n.hand(now, host, c); err != nil || host == k.flow.Dst {
 			return err
 		}

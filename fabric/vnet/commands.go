@@ -87,7 +87,10 @@ func (n *Network) hand(now frame.Time, host int, c HostChange) error {
 func (n *Network) ChangeHost(now frame.Time, host int, c hostnic.Change) error {
 	err := n.hand(now, host, OfNIC{c})
 	n.Engine.Poke(n.engine[n.hostNode[host]])
-	return err
+	if err != nil {
+		return fmt.Errorf("virtual network %s: host %s: %w", n.Topology.Name, n.HostName(host), err)
+	}
+	return nil
 }
 
 func (c OfNIC) do(now frame.Time, n *Network, host int) error {
@@ -102,6 +105,9 @@ func (c *OpenEnd) do(now frame.Time, n *Network, host int) error {
 	fl, i, end := &n.flows, uint32(c.Conn)-1, c.Flow.end(host)
 	if c.Flow.TCP != nil {
 		return n.openStream(now, c, end)
+	}
+	if c.QPN[end] == 0 {
+		return fmt.Errorf("host %s: connection %d has no queue pair", n.HostName(host), c.Conn)
 	}
 	var pair [2]hostnic.QPConfig
 	pair[0], pair[1] = n.pair(&c.Flow, i, c.Generation)

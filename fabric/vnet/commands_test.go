@@ -148,6 +148,16 @@ func TestCarry(t *testing.T) {
 			t.Errorf("host 0 carried out %+v", c)
 		}
 	}
+	received := decode(of[1][0]).(*OpenEnd)
+	if err := x.Carry(0, 1, received); err != nil {
+		t.Fatal(err)
+	}
+	if x.Carry(0, 1, &Post{Conn: received.Conn, Generation: received.Generation, Bytes: 1}) == nil {
+		t.Error("the receiver of a connection of RDMA posted a message")
+	}
+	if x.Carry(0, 2, &OpenEnd{Ends: Ends{Conn: 9}, Flow: Flow{Src: 2, Dst: 1}}) == nil || x.Hosts[2].Counts().QPsOpen != 0 {
+		t.Error("a queue pair without a number is open")
+	}
 	was, sent := len(of[0]), &hostnic.Inject{Frame: make([]byte, 100), Class: 1}
 	if err := n.ChangeHost(0, 0, sent); err != nil || !sent.Sent || len(of[0]) != was+1 {
 		t.Fatalf("a frame is not sent: %v", err)

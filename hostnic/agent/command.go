@@ -179,7 +179,10 @@ func DecodeChange(b []byte) (Change, error) {
 	}
 	if hostnic.IsChange(b) {
 		c, err := hostnic.DecodeChange(b)
-		return OfNIC{c}, err
+		if err != nil {
+			return nil, err
+		}
+		return OfNIC{c}, nil
 	}
 	d := command.Decoder{B: b[1:]}
 	var c Change
@@ -204,7 +207,10 @@ func DecodeChange(b []byte) (Change, error) {
 	default:
 		return nil, fmt.Errorf("a change of a host of the unknown kind %d", b[0])
 	}
-	return c, d.Err(fmt.Sprintf("a change of a host of kind %d", b[0]))
+	if err := d.Err(fmt.Sprintf("a change of a host of kind %d", b[0])); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func decodeTransfer(d *command.Decoder) *Transfer {

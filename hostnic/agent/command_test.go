@@ -25,6 +25,7 @@ func someChanges() []Change {
 		&Configure{Document: []byte("version: 1\n")},
 		Shutdown{},
 		OfNIC{hostnic.TakeReports{}},
+		OfNIC{&hostnic.Inject{Frame: []byte{1, 2, 3}, Class: 7}},
 	}
 }
 
@@ -36,8 +37,9 @@ func TestChangesAreEncoded(t *testing.T) {
 	if got := someChanges()[0].Encode(nil); !bytes.Equal(got, want) {
 		t.Errorf("a transfer is encoded as %x, want %x", got, want)
 	}
-	for _, bad := range []string{"", "\x00", "\x09", "\x01\x04\x0a", "\x02", "\x05\x00", "\x03\x02\x00", "\x03\x00\x05", "\x03\x01\xff\xff\xff\xff\xff\xff\x01"} {
-		if c, err := DecodeChange([]byte(bad)); err == nil {
+	for _, bad := range []string{"", "\x00", "\x09", "\x01\x04\x0a", "\x02", "\x05\x00", "\x03\x02\x00", "\x03\x00\x05", "\x03\x01\xff\xff\xff\xff\xff\xff\x01",
+		"\x0f", "\x07\x04nope", "\x08\x08\x00"} {
+		if c, err := DecodeChange([]byte(bad)); err == nil || c != nil {
 			t.Errorf("%x is taken for %+v", bad, c)
 		}
 	}
