@@ -175,7 +175,7 @@ func (b *Buffer) free() uint64 {
 
 // Admit charges a frame that is about to be queued, by InPort, Class, OutPort,
 // Queue and Wire, and sets Cost and Pool, and the flag frame.Lossless where
-// the group is lossless. It returns Keep, or why there is no room. Of these
+// it is charged to a lossless group and is no copy. It returns Keep, or why there is no room. Of these
 // fields only Wire and Queue may change before Release: a frame that moves to
 // another queue of its port stays charged to the first.
 func (b *Buffer) Admit(m *frame.Meta) frame.Reason {

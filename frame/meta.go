@@ -35,12 +35,12 @@ const (
 	// Set by later stages, never by the parser.
 	MarkCE   // the scheduler chose this frame for an ECN mark; the egress stage writes it
 	IsClone  // a copy made for a mirror or a flood: never mirrored again
-	ToLocal  // addressed to the switch itself
-	Lossless // was admitted to a lossless class
-	Routed   // was forwarded by network address: MACs and TTL are rewritten
+	ToLocal  // for the slow path: addressed to the switch itself, or its neighbour has no MAC yet
+	Lossless // is charged to a lossless group, and no copy
+	Routed   // was forwarded by network address: MACs and TTL are rewritten, with ToLocal not yet
 	Chained  // more chunks follow in Meta.Next
 	Claimed  // a feature of the switch asked, when it arrived, to be asked again before it is queued
-	Own      // made by this switch: it came by no port
+	Own      // made by this switch: InPort is the port that it is charged to
 	Flooded  // goes to several ports, of which this one is given up first (see vswitch.BufferConfig.FloodShare)
 )
 

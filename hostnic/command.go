@@ -102,8 +102,8 @@ func (c *CallFeature) String() string {
 
 func (c *Inject) String() string { return fmt.Sprintf("frame of %d bytes", len(c.Frame)) }
 
-// The first byte of an encoded change. Those of others who use NICs are below
-// takeReportsKind, or above lastKind.
+// The first byte of an encoded change. Those of agent and vnet, which carry these as well,
+// are below takeReportsKind, or above lastKind.
 const (
 	takeReportsKind = 6
 	callFeatureKind = 7

@@ -8,7 +8,7 @@
 // SendMessage queues it behind the others of its queue pair (message.go), and schedule
 // asks the transport which packet comes next, the window whether it fits, and the pacer
 // when it may leave (send.go, pace.go). A queue pair that may send now has a bit in the
-// ready set of its class; one that must wait for its pace is in a timer wheel; all others
+// ready set of its class; one that must wait for its pace is in the pacing wheel; all others
 // are on no list, so that the cost of a frame does not depend on the number of queue
 // pairs. Transmit serves flow control frames, then the classes by priority or weight,
 // each with its replies first, and within a class one packet of each ready queue pair in

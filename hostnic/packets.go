@@ -156,7 +156,7 @@ func (n *NIC) ReceiveParsed(now frame.Time, r frame.Ref) {
 	case m.Reason != frame.Keep:
 		n.drop(r, m.Reason)
 	case m.Flags&frame.IsMACControl != 0:
-		n.flowControl(now, r, m, b)
+		n.flowControlArrived(now, r, m, b)
 	case m.Flags&roceFlags != frame.HasRoCE || m.Flags&frame.Chained != 0:
 		n.drop(r, frame.LocalUnhandled)
 	default:

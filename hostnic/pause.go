@@ -16,8 +16,8 @@ import (
 // is retried.
 const controlRetry = frame.Microsecond
 
-// flowControl processes a PFC or pause frame.
-func (n *NIC) flowControl(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
+// flowControlArrived processes a PFC or pause frame.
+func (n *NIC) flowControlArrived(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 	if dst := wire.Ethernet(b).DstUint64(); dst != n.mac && dst != wire.MACControlAddr.Uint64() {
 		n.drop(r, frame.ForeignMAC)
 		return

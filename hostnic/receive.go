@@ -76,7 +76,7 @@ func (n *NIC) receive(now frame.Time, r frame.Ref) {
 	case m.Reason != frame.Keep:
 		n.drop(r, m.Reason)
 	case m.Flags&frame.IsMACControl != 0:
-		n.flowControl(now, r, m, b)
+		n.flowControlArrived(now, r, m, b)
 	case m.Flags&frame.HasICMP != 0 && n.notice(now, r, m, b):
 	case n.arc.takes != 0 && m.Flags&frame.HasRoCE == 0 && n.takes(r, m, b):
 	case n.stack != nil && m.Flags&frame.HasRoCE == 0:

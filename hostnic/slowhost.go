@@ -31,7 +31,7 @@ func (r *ReceiveConfig) buffer() uint32 {
 
 // thresholds returns XOFF and XON in bytes. After the request for a pause there still
 // arrive the bytes on the cable both ways, a frame that the neighbour has started, and
-// the bytes during one frame of ours ahead of the request (IEEE 802.1Q annex O).
+// the bytes during one frame of ours ahead of the request (IEEE 802.1Q annex N).
 func (r *ReceiveConfig) thresholds(c *Config) (xoff, xon uint32) {
 	xoff, xon = r.XOFF, r.XON
 	if xoff == 0 {

@@ -5,8 +5,8 @@ import (
 	"gswitch/frame"
 )
 
-// timer runs what is due of a queue pair: retransmission and congestion
-// control.
+// timer runs what is due of a queue pair: retransmission, a deferred acknowledgement and
+// congestion control.
 func (n *NIC) timer(now frame.Time, q *queuePair) {
 	if q.tx.Deadline() <= now {
 		if q.tx.Timeout(now) {

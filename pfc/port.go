@@ -107,7 +107,7 @@ func (p *Port) scope() uint8 {
 	return 0
 }
 
-// Advance ends pauses that are over and runs the watchdog. waiting has a bit
+// Advance has delayed pauses take effect, ends those that are over and runs the watchdog. waiting has a bit
 // for each class of which frames wait for this port.
 func (p *Port) Advance(now frame.Time, waiting uint8) {
 	if p.delayed.n > 0 {

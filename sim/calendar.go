@@ -44,7 +44,7 @@ type slot struct {
 
 const none int32 = -1
 
-// reset makes room for the slots of n directions and m nodes, all empty.
+// reset makes room for the slots of so many directions and nodes, all empty.
 func (q *calendar) reset(now frame.Time, dirs, nodes int) {
 	*q = calendar{now: now, slots: make([]slot, 2*dirs+nodes), firstTimer: int32(dirs), firstTx: int32(dirs + nodes),
 		batch: make([]int32, 0, 2*dirs+nodes), far: farHeap{heap: make([]farEntry, 0, 2*dirs+nodes)}}

@@ -94,7 +94,7 @@ func (t *timer) sample(rtt frame.Time) {
 }
 
 // Deadline returns when Timeout is to be called, Never if nothing is pending.
-// It changes with Sent, Ack, Timeout and, with RetransmitDelay, with Peek.
+// It changes with Sent, Ack, Rewind, Timeout and, with RetransmitDelay, with Peek.
 func (s *Sender) Deadline() frame.Time { return min(s.timer.deadline, s.wake) }
 
 // Timeout runs what is due: the retransmission timer, or the end of the delay

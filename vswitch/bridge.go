@@ -8,8 +8,8 @@ import (
 )
 
 // bridge forwards by MAC address: it learns the source, looks up the destination and
-// floods if it does not find it. Frames for the switch's own address continue to route,
-// frames for the switch itself go to the slow path.
+// floods if it does not find it. Frames for the switch's own address continue to route;
+// of frames to groups that concern the switch itself a copy goes to the slow path.
 func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref) {
 	prog := n.prog
 	// Frames of one flow come in bursts: keep what the previous one needed.

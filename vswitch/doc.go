@@ -21,7 +21,7 @@
 //	enqueue   to the worker that owns the port (handover.go); shared-buffer admission, egress
 //	          queue (enqueue.go, join.go)
 //
-// What the switch itself must answer (ARP, neighbour discovery, ICMP) leaves
+// What the switch itself must answer (ARP, neighbour discovery, echo requests) leaves
 // the vector for the slow path (local.go).
 //
 // The way out is that of what a port sends at once. Transmit in node.go calls

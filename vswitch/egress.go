@@ -13,8 +13,8 @@ import (
 func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	ps := &n.ports[port]
 	n.leave(now, ps, v)
-	if ps.arc.leaving != 0 {
-		v = n.showLeaving(ps, port, v)
+	if ps.arc.departing != 0 {
+		v = n.showDeparting(ps, port, v)
 	}
 	bytes := uint64(0)
 	for _, r := range v {
@@ -33,9 +33,9 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	return len(v)
 }
 
-// showLeaving shows features the frames that the scheduler released, and returns those
+// showDeparting shows features the frames that the scheduler released, and returns those
 // that go on.
-func (n *Node) showLeaving(ps *portState, port uint16, v []frame.Ref) []frame.Ref {
+func (n *Node) showDeparting(ps *portState, port uint16, v []frame.Ref) []frame.Ref {
 	for b := ps.arc.departs; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Departs(port, v)
 	}

@@ -87,7 +87,8 @@ func (n *Node) enter(ps *portState, m *frame.Meta, v []frame.Ref) {
 	n.join(n.now, ps, m, v)
 }
 
-// queueAsking is queue for a frame about which more than the buffer decides.
+// queueAsking is queue for a frame about which more than the buffer decides, or whose port
+// another worker owns: it is handed over.
 func (n *Node) queueAsking(ps *portState, m *frame.Meta, v []frame.Ref) {
 	r := v[0]
 	if worker := int(n.prog.ports[m.OutPort].worker); worker != n.index {

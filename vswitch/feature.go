@@ -166,8 +166,9 @@ type Instance struct {
 	// Forwards is called with frames whose egress port, Meta.OutPort, has been decided,
 	// on the worker that received them and before they ask for room in a queue. They are
 	// as they will leave, except for congestion marks and telemetry: it may put something
-	// in front of them. Frames that the switch keeps for itself (frame.ToLocal) are
-	// passed when it takes them. Mirror copies and flow control are not passed.
+	// in front of them. Frames for the slow path (frame.ToLocal) are passed when it
+	// takes them, and one that waits there for a neighbour (frame.Routed, too) again, on
+	// worker 0, when it leaves. Mirror copies and flow control are not passed.
 	Forwards func(now frame.Time, v []frame.Ref)
 	// Copies is called with mirror copies and frames of Send whose egress port has been
 	// decided, before they ask for room in a queue: it may put something in front of them.
@@ -226,7 +227,8 @@ type Instance struct {
 	// marks have been written: it may change their contents.
 	Sends func(port uint16, v []frame.Ref)
 	// Left is called with frames that have left egress queues of one port, whether or not
-	// they are sent. Their Meta says which.
+	// they are sent. Their Meta says which. Flow-control frames are among them, though they
+	// were in no queue.
 	Left func(v []frame.Ref)
 	// Released is called with frames that leave the switch through a port, or are dropped
 	// from its queues: those of Left that are not queued again.

@@ -73,9 +73,9 @@ func (n *Node) takeOver() {
 
 // arrived returns those frames from another worker that go to queues of this one. The
 // worker that passed them may have used another program or another state of the links.
-// Besides frames on their way out there are those that only the worker may deal with that
-// owns their ingress port: MAC control, and frames to link-local groups, whose OutPort is
-// NoPort. They act at once.
+// Besides frames on their way out there are frames for the slow path, which worker 0 has, and
+// those that only the worker may deal with that owns their ingress port: MAC control, and
+// frames to link-local groups, whose OutPort is NoPort. They act at once.
 func (n *Node) arrived(v []frame.Ref) []frame.Ref {
 	keep := v[:0]
 	for _, r := range v {

@@ -25,7 +25,7 @@ type Pause struct {
 	Class uint8
 	Asked bool       // we asked the neighbour; otherwise it asked us
 	Short bool       // we asked, at all ports, because the chunks for frames ran out
-	From  frame.Time // when the buffer wanted it, or when the neighbour's frame arrived
+	From  frame.Time // when the buffer wanted it, or when the neighbour's frame took effect
 	To    frame.Time // Never while it lasts
 	// For a pause that we asked for, at its start: the bytes that the port and class
 	// held, and the egress queues of these frames, largest first. With input queues,

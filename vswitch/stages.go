@@ -164,7 +164,7 @@ type arc struct {
 	paused, pauses        uint32
 	linkLocal, requests   uint32
 	sends, sheds          uint32
-	leaving               uint32 // departs or sheds
+	departing             uint32 // departs or sheds
 	controls              uint32
 }
 
@@ -182,7 +182,7 @@ func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
 			}
 		}
 	}
-	a.leaving = a.departs | a.sheds
+	a.departing = a.departs | a.sheds
 }
 
 // adoptQueues lets features change what the queues of an own port are made from.

@@ -20,8 +20,8 @@ const (
 )
 
 // Extract makes the run of a record happen again, and writes a record of one of its nodes to
-// w: of what reached it from the others, and when, of the connections, messages and probes
-// that a host was given, and of the routes of a switch that changed. NewLone makes the node
+// w: of what reached it from the others, and when, and of the
+// commands that it was given. NewLone makes the node
 // of such a record anew.
 func Extract(ctx context.Context, in *records.Reader, name string, w io.Writer) error {
 	var out *records.Writer
