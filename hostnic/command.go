@@ -156,16 +156,22 @@ func DecodeChange(b []byte) (Change, error) {
 	default:
 		return nil, fmt.Errorf("a change of a host of the unknown kind %d", b[0])
 	}
-	return c, d.Err(fmt.Sprintf("a change of a host of kind %d", b[0]))
+	if err := d.Err(fmt.Sprintf("a change of a host of kind %d", b[0])); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func decodeCall(d *command.Decoder) (Change, error) {
 	c := &CallFeature{Feature: d.String(longestName)}
 	for _, f := range features {
 		if f.Name == c.Feature && f.Decode != nil && !d.Bad() {
-			var err error
-			c.Call, err = f.Decode(d.B)
-			return c, err
+			call, err := f.Decode(d.B)
+			if err != nil {
+				return nil, err
+			}
+			c.Call = call
+			return c, nil
 		}
 	}
 	return nil, fmt.Errorf("a call of %q, which is no feature that is called", c.Feature)

@@ -207,8 +207,8 @@ func (n *NIC) openCC(q *queuePair, cfg *QPConfig) {
 // Config.MaxQPs allows.
 var ErrQPs = errors.New("there is no room for another queue pair")
 
-// NextQP returns the number that the next queue pair will have, so that the other end can be
-// told it before OpenQP.
+// NextQP returns the number that the next queue pair will have, so that the other end can
+// have it before OpenQP.
 func (n *NIC) NextQP() (uint32, error) {
 	if k := len(n.free); k > 0 {
 		return n.numbers.next(n.free[k-1]), nil

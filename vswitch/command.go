@@ -66,9 +66,9 @@ type prepared struct {
 func (c *prepared) Do(now frame.Time) { c.commit(now) }
 
 // Prepare prepares a change, which may take long, and returns a command that puts it in
-// force, between two steps of worker 0, or of Switch.Owner's for CallFeature. The other workers notice at their next Advance.
-// Errors are found here, and then nothing changes. A command must be carried out before
-// the next change is prepared.
+// force, between two steps of worker 0, or of Switch.Owner's for CallFeature. The other
+// workers notice at their next Advance. Errors are found here, and then nothing changes. A
+// command must be carried out before the next change is prepared.
 func (sw *Switch) Prepare(c Change) (frame.Command, error) {
 	commit, err := c.prepare(sw)
 	if err != nil {

@@ -36,7 +36,7 @@ func (n *Node) train(v []frame.Ref) int {
 // judged are the flags that matter for where a frame waits.
 const judged = frame.Own | frame.Claimed | copied
 
-// queueTrain charges a train and puts it into its queue. It reports false, and has done
+// queueTrain charges a train and puts it into its queue. It reports false, and has charged
 // nothing, if its frames have to be judged one by one, because the queue is examined in
 // between or it is not sure that there is room for all of them.
 func (n *Node) queueTrain(v []frame.Ref) bool {
@@ -49,15 +49,15 @@ func (n *Node) queueTrain(v []frame.Ref) bool {
 	for _, r := range v {
 		n.arena.Meta(r).Queue = queue
 	}
-	if n.inputs != nil && m.Flags&(frame.Own|copied) == 0 {
+	if n.inputs != nil {
+		if m.Flags&(frame.Own|copied) != 0 {
+			return false
+		}
 		n.await(ps, v)
 		return true
 	}
 	if ps.arc.claims|ps.arc.queued != 0 || (ps.sched.Bulk()&^ps.dropping)>>queue&1 == 0 || n.held+len(v) > n.lossyHeld ||
-		n.inputs != nil {
-		return false
-	}
-	if !n.buffer.AdmitAll(n.arena, v) {
+		!n.buffer.AdmitAll(n.arena, v) {
 		return false
 	}
 	n.enter(ps, m, v)

@@ -105,6 +105,18 @@ func (r *rig) in(port uint16, frames ...[]byte) {
 
 func (r *rig) inOn(worker int, port uint16, frames ...[]byte) {
 	r.t.Helper()
+	r.receiveOn(worker, port, frames...)
+	r.runAll()
+}
+
+// receive has the worker of a port receive frames as one vector, and nothing else.
+func (r *rig) receive(port uint16, frames ...[]byte) {
+	r.t.Helper()
+	r.receiveOn(int(r.sw.Program().ports[port].worker), port, frames...)
+}
+
+func (r *rig) receiveOn(worker int, port uint16, frames ...[]byte) {
+	r.t.Helper()
 	v := make([]frame.Ref, 0, len(frames))
 	for _, b := range frames {
 		ref := r.pools[worker].New(b)
@@ -114,7 +126,6 @@ func (r *rig) inOn(worker int, port uint16, frames ...[]byte) {
 		v = append(v, ref)
 	}
 	r.sw.Nodes[worker].Receive(r.now, port, v)
-	r.runAll()
 }
 
 // out takes what a port sends now.

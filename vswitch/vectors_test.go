@@ -11,7 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gswitch/frame"
 	"gswitch/pipeline"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
@@ -152,16 +151,6 @@ func TestVectorsActAsTheirFrames(t *testing.T) {
 			rt.Errorf("charged when all has left: %s", got)
 		}
 	})
-}
-
-// receive has the worker of a port receive frames as one vector, and nothing else.
-func (r *rig) receive(port uint16, frames ...[]byte) {
-	worker := r.sw.Program().ports[port].worker
-	var v []frame.Ref
-	for _, b := range frames {
-		v = append(v, r.pools[worker].New(b))
-	}
-	r.sw.Nodes[worker].Receive(r.now, port, v)
 }
 
 // charged returns what each worker holds, as text: frames, bytes by ingress port and class,
