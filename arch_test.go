@@ -306,6 +306,30 @@ func TestCoreNamesNoPaper(t *testing.T) {
 	}
 }
 
+// The language of policies, too, stands in its room: what an order of queues is made of and counts, the scheduler
+// tells in general words (scheduler.Inside). The fields of the API, and the keys of documents that networks of
+// scenarios fill in, have had its names.
+func TestCoreNamesNoPolicy(t *testing.T) {
+	name := regexp.MustCompile(`(?i:polic(y|ies))`)
+	kept := regexp.MustCompile(`^(control/(list|privilege/filter)|fabric/vnet/switches|fabric/run/network)\.go: Polic(y|ies)$`)
+	for _, p := range list(t, core...) {
+		if slices.Contains(p.Imports, module+"/policy") {
+			t.Errorf("%s imports policy", p.ImportPath)
+		}
+		eachFile(t, p, func(file string, fset *token.FileSet, f *ast.File) {
+			if ast.IsGenerated(f) {
+				return
+			}
+			eachName(f, func(at token.Pos, text string) {
+				where := strings.TrimPrefix(p.ImportPath, module+"/") + "/" + file + ": " + text
+				if name.MatchString(text) && !kept.MatchString(where) {
+					t.Errorf("%s: %s is a name of policies", fset.Position(at), text)
+				}
+			})
+		})
+	}
+}
+
 // Runs measure what every network has. What they have of a system has its name, its key and its
 // numbers where that system observes runs, or in its counters.
 func TestRunsNameNoValueOfSystems(t *testing.T) {

@@ -213,7 +213,7 @@ func (s *server) ListQueues(_ context.Context, r *api.ListRequest) (*api.Queues,
 				Paused:     st.PausedUntil > p.At,
 				SojournP50: uint64(h.Quantile(0.5)), SojournP99: uint64(h.Quantile(0.99)), SojournMax: uint64(h.Quantile(1))}
 			m.Order, m.Admission = p.Order[q], p.Admission[q]
-			m.Policy, m.Shadow, m.Draining = policyQueues(p.Policy[q]), policyQueues(p.Shadow[q]), uint64(p.Draining[q])
+			m.Policy, m.Shadow, m.Draining = innerQueues(p.Inside[q]), innerQueues(p.Beside[q]), uint64(p.Draining[q])
 			m.PushedOut, m.Shed = since(st.Evicted, was.Evicted), since(st.Shed, was.Shed)
 			if v := p.Inversions[q]; v != nil {
 				n := v.Frames

@@ -16,7 +16,7 @@ type Counter struct {
 	Gauge  bool     // a measure, which may fall
 	// Was is what Name was in the last version: both are reported for one version.
 	Was string
-	// Known has by kind the names of Key that are not made of Name.
+	// Known has by kind the names of Key that are not made of Name; by "" that of a counter without kinds.
 	Known map[string]string
 }
 
@@ -40,7 +40,7 @@ func (c *Counter) Key(kind string) string {
 // Keys returns the names under which the counter is summed up.
 func (c *Counter) Keys() []string {
 	if c.Values == nil {
-		return []string{c.Name}
+		return []string{c.Key("")}
 	}
 	keys := make([]string, len(c.Values))
 	for i, kind := range c.Values {

@@ -306,8 +306,8 @@ func (e emitter) port(s *Switch, p *Port) {
 		if v := p.Inversions[q]; v != nil {
 			e.count(queueInversions, v.Frames, sw, name, digit(q))
 		}
-		e.policy(p.Policy[q], sw, name, digit(q), "live")
-		e.policy(p.Shadow[q], sw, name, digit(q), "shadow")
+		e.inside(p.Inside[q], sw, name, digit(q))
+		e.inside(p.Beside[q], sw, name, digit(q))
 	}
 	e.features(p.Features, sw, name)
 	for class := range p.Classes {

@@ -9,7 +9,6 @@ import (
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/pfc"
-	"gswitch/policy"
 	"gswitch/scheduler"
 	"gswitch/telemetry/export"
 	"gswitch/vswitch"
@@ -86,9 +85,9 @@ type Port struct {
 	// they are not counted.
 	Order, Admission [scheduler.NumQueues]string
 	Inversions       [scheduler.NumQueues]*scheduler.Inversions
-	// Policy and Shadow are what the queues of policies counted, since the policy came;
-	// Draining is how many frames wait that came under an order before.
-	Policy, Shadow [scheduler.NumQueues][]policy.QueueStats
+	// Inside and Beside are the queues inside the order of a queue and inside its admission, nil where it has
+	// none; Draining is then how many frames wait that came under an order before.
+	Inside, Beside [scheduler.NumQueues]*scheduler.Inside
 	Draining       [scheduler.NumQueues]int
 	// Features are the counters of features that the port has.
 	Features   []Measured
@@ -250,13 +249,9 @@ func (p *Port) read(now frame.Time, n *vswitch.Node) {
 	for q := range p.Queues {
 		p.Queues[q] = sched.Stats(now, q, false)
 		p.Sojourn[q] = *sched.Sojourn(q)
-		p.Order[q], p.Admission[q] = sched.Policy(q)
-		held, draining := sched.Serving(q)
-		if e := policy.Held(held); e != nil {
-			p.Policy[q], p.Draining[q] = e.Stats(), draining
-		}
-		if w := policy.Watched(sched.Admitting(q)); w != nil {
-			p.Shadow[q] = w.Stats()
+		p.Order[q], p.Admission[q] = sched.Names(q)
+		if p.Inside[q], p.Beside[q] = sched.Inside(q); p.Inside[q] != nil {
+			_, p.Draining[q] = sched.Serving(q)
 		}
 		if v, on := sched.Inversions(q); on {
 			p.Inversions[q] = &v

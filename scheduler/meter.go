@@ -128,9 +128,9 @@ func (p *Port) Serving(queue int) (d Discipline, draining int) {
 // Admitting returns what decides for frames that come to a queue, or nil.
 func (p *Port) Admitting(queue int) Gate { return p.q[queue&7].admits }
 
-// Policy names the order of a queue and its admission; the last is "" where it
+// Names names the order of a queue and its admission; the last is "" where it
 // has none.
-func (p *Port) Policy(queue int) (order, admission string) {
+func (p *Port) Names(queue int) (order, admission string) {
 	q := &p.q[queue&7]
 	if order = "fifo"; q.order != nil {
 		order = q.order.String()

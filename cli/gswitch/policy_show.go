@@ -70,14 +70,18 @@ func printPolicies(w io.Writer, m *api.Queues) {
 	for _, q := range m.Queues {
 		for _, part := range []struct {
 			kind string
-			list []*api.PolicyQueue
+			list []*api.InnerQueue
 		}{{"live", q.Policy}, {"shadow", q.Shadow}} {
 			for _, p := range part.list {
 				max := fmt.Sprintf("%dB", p.Size)
 				if p.InPackets {
 					max = fmt.Sprint(p.Size)
 				}
-				t.Row(append([]any{name(q.Switch, q.Port), q.Queue, part.kind, p.Name, max, p.Packets, p.MaxPackets}, control.PolicyCounts(p)...)...)
+				row := []any{name(q.Switch, q.Port), q.Queue, part.kind, p.Name, max, p.Packets, p.MaxPackets}
+				for i := range policy.Counters {
+					row = append(row, control.InnerCount(p, &policy.Counters[i].Counter))
+				}
+				t.Row(row...)
 			}
 		}
 	}

@@ -1860,8 +1860,8 @@ type Queue struct {
 	Inversions      *uint64                `protobuf:"varint,22,opt,name=inversions,proto3,oneof" json:"inversions,omitempty"`               // frames that left while one of smaller rank waited; not there: not counted
 	RankGapP99      uint64                 `protobuf:"varint,23,opt,name=rank_gap_p99,json=rankGapP99,proto3" json:"rank_gap_p99,omitempty"` // of those: by how much its rank was smaller
 	RankGapMax      uint64                 `protobuf:"varint,24,opt,name=rank_gap_max,json=rankGapMax,proto3" json:"rank_gap_max,omitempty"`
-	Policy          []*PolicyQueue         `protobuf:"bytes,25,rep,name=policy,proto3" json:"policy,omitempty"`      // the queues of its policy; empty: it has none
-	Shadow          []*PolicyQueue         `protobuf:"bytes,26,rep,name=shadow,proto3" json:"shadow,omitempty"`      // those of its shadow
+	Policy          []*InnerQueue          `protobuf:"bytes,25,rep,name=policy,proto3" json:"policy,omitempty"`      // the queues inside its order, such as those of a policy; empty: it has none
+	Shadow          []*InnerQueue          `protobuf:"bytes,26,rep,name=shadow,proto3" json:"shadow,omitempty"`      // those inside its admission, such as those of a shadow
 	Draining        uint64                 `protobuf:"varint,27,opt,name=draining,proto3" json:"draining,omitempty"` // frames that wait under an order that was replaced
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -2065,14 +2065,14 @@ func (x *Queue) GetRankGapMax() uint64 {
 	return 0
 }
 
-func (x *Queue) GetPolicy() []*PolicyQueue {
+func (x *Queue) GetPolicy() []*InnerQueue {
 	if x != nil {
 		return x.Policy
 	}
 	return nil
 }
 
-func (x *Queue) GetShadow() []*PolicyQueue {
+func (x *Queue) GetShadow() []*InnerQueue {
 	if x != nil {
 		return x.Shadow
 	}
@@ -2086,8 +2086,8 @@ func (x *Queue) GetDraining() uint64 {
 	return 0
 }
 
-// PolicyQueue is a queue inside a policy. It counts since the policy came.
-type PolicyQueue struct {
+// InnerQueue is a queue inside a queue. It counts since the order, or the admission, came.
+type InnerQueue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Size          uint64                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"` // bytes, or packets
@@ -2109,20 +2109,20 @@ type PolicyQueue struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *PolicyQueue) Reset() {
-	*x = PolicyQueue{}
+func (x *InnerQueue) Reset() {
+	*x = InnerQueue{}
 	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *PolicyQueue) String() string {
+func (x *InnerQueue) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*PolicyQueue) ProtoMessage() {}
+func (*InnerQueue) ProtoMessage() {}
 
-func (x *PolicyQueue) ProtoReflect() protoreflect.Message {
+func (x *InnerQueue) ProtoReflect() protoreflect.Message {
 	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2134,117 +2134,117 @@ func (x *PolicyQueue) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use PolicyQueue.ProtoReflect.Descriptor instead.
-func (*PolicyQueue) Descriptor() ([]byte, []int) {
+// Deprecated: Use InnerQueue.ProtoReflect.Descriptor instead.
+func (*InnerQueue) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
-func (x *PolicyQueue) GetName() string {
+func (x *InnerQueue) GetName() string {
 	if x != nil {
 		return x.Name
 	}
 	return ""
 }
 
-func (x *PolicyQueue) GetSize() uint64 {
+func (x *InnerQueue) GetSize() uint64 {
 	if x != nil {
 		return x.Size
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetInPackets() bool {
+func (x *InnerQueue) GetInPackets() bool {
 	if x != nil {
 		return x.InPackets
 	}
 	return false
 }
 
-func (x *PolicyQueue) GetPackets() uint64 {
+func (x *InnerQueue) GetPackets() uint64 {
 	if x != nil {
 		return x.Packets
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetBytes() uint64 {
+func (x *InnerQueue) GetBytes() uint64 {
 	if x != nil {
 		return x.Bytes
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetMaxPackets() uint64 {
+func (x *InnerQueue) GetMaxPackets() uint64 {
 	if x != nil {
 		return x.MaxPackets
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetAdmitted() uint64 {
+func (x *InnerQueue) GetAdmitted() uint64 {
 	if x != nil {
 		return x.Admitted
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetRefused() uint64 {
+func (x *InnerQueue) GetRefused() uint64 {
 	if x != nil {
 		return x.Refused
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetPushedOut() uint64 {
+func (x *InnerQueue) GetPushedOut() uint64 {
 	if x != nil {
 		return x.PushedOut
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetSent() uint64 {
+func (x *InnerQueue) GetSent() uint64 {
 	if x != nil {
 		return x.Sent
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetSentBytes() uint64 {
+func (x *InnerQueue) GetSentBytes() uint64 {
 	if x != nil {
 		return x.SentBytes
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetValue() int64 {
+func (x *InnerQueue) GetValue() int64 {
 	if x != nil {
 		return x.Value
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetMarked() uint64 {
+func (x *InnerQueue) GetMarked() uint64 {
 	if x != nil {
 		return x.Marked
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetNotices() uint64 {
+func (x *InnerQueue) GetNotices() uint64 {
 	if x != nil {
 		return x.Notices
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetLate() uint64 {
+func (x *InnerQueue) GetLate() uint64 {
 	if x != nil {
 		return x.Late
 	}
 	return 0
 }
 
-func (x *PolicyQueue) GetLostValue() int64 {
+func (x *InnerQueue) GetLostValue() int64 {
 	if x != nil {
 		return x.LostValue
 	}
@@ -5791,7 +5791,7 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"tx_dropped\x18\t \x01(\x04R\ttxDropped\"3\n" +
 	"\x06Queues\x12)\n" +
-	"\x06queues\x18\x01 \x03(\v2\x11.gswitch.v1.QueueR\x06queues\"\xef\x06\n" +
+	"\x06queues\x18\x01 \x03(\v2\x11.gswitch.v1.QueueR\x06queues\"\xed\x06\n" +
 	"\x05Queue\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
@@ -5827,12 +5827,13 @@ const file_control_proto_rawDesc = "" +
 	"\frank_gap_p99\x18\x17 \x01(\x04R\n" +
 	"rankGapP99\x12 \n" +
 	"\frank_gap_max\x18\x18 \x01(\x04R\n" +
-	"rankGapMax\x12/\n" +
-	"\x06policy\x18\x19 \x03(\v2\x17.gswitch.v1.PolicyQueueR\x06policy\x12/\n" +
-	"\x06shadow\x18\x1a \x03(\v2\x17.gswitch.v1.PolicyQueueR\x06shadow\x12\x1a\n" +
+	"rankGapMax\x12.\n" +
+	"\x06policy\x18\x19 \x03(\v2\x16.gswitch.v1.InnerQueueR\x06policy\x12.\n" +
+	"\x06shadow\x18\x1a \x03(\v2\x16.gswitch.v1.InnerQueueR\x06shadow\x12\x1a\n" +
 	"\bdraining\x18\x1b \x01(\x04R\bdrainingB\r\n" +
-	"\v_inversions\"\xa8\x03\n" +
-	"\vPolicyQueue\x12\x12\n" +
+	"\v_inversions\"\xa7\x03\n" +
+	"\n" +
+	"InnerQueue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x04R\x04size\x12\x1d\n" +
 	"\n" +
@@ -6215,7 +6216,7 @@ var file_control_proto_goTypes = []any{
 	(*XSK)(nil),                   // 22: gswitch.v1.XSK
 	(*Queues)(nil),                // 23: gswitch.v1.Queues
 	(*Queue)(nil),                 // 24: gswitch.v1.Queue
-	(*PolicyQueue)(nil),           // 25: gswitch.v1.PolicyQueue
+	(*InnerQueue)(nil),            // 25: gswitch.v1.InnerQueue
 	(*Counters)(nil),              // 26: gswitch.v1.Counters
 	(*Counter)(nil),               // 27: gswitch.v1.Counter
 	(*Label)(nil),                 // 28: gswitch.v1.Label
@@ -6275,8 +6276,8 @@ var file_control_proto_depIdxs = []int32{
 	21, // 8: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
 	71, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	24, // 10: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
-	25, // 11: gswitch.v1.Queue.policy:type_name -> gswitch.v1.PolicyQueue
-	25, // 12: gswitch.v1.Queue.shadow:type_name -> gswitch.v1.PolicyQueue
+	25, // 11: gswitch.v1.Queue.policy:type_name -> gswitch.v1.InnerQueue
+	25, // 12: gswitch.v1.Queue.shadow:type_name -> gswitch.v1.InnerQueue
 	27, // 13: gswitch.v1.Counters.counters:type_name -> gswitch.v1.Counter
 	28, // 14: gswitch.v1.Counter.labels:type_name -> gswitch.v1.Label
 	30, // 15: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup

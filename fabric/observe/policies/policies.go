@@ -22,7 +22,7 @@ func values() (v []measure.Key) {
 		}
 		for i := range policy.Counters {
 			c := &policy.Counters[i]
-			v = append(v, measure.Key{Name: c.Key(shadow), Of: measure.OfRun, Doc: c.Doc + " " + of})
+			v = append(v, measure.Key{Name: c.Result(shadow), Of: measure.OfRun, Doc: c.Doc + " " + of})
 		}
 	}
 	return v
@@ -36,7 +36,7 @@ func count(n *vnet.Network, sums map[string]float64) {
 			for i := range v {
 				sum += c.Of(&v[i])
 			}
-			sums[c.Key(shadow)] += float64(sum)
+			sums[c.Result(shadow)] += float64(sum)
 		}
 	}
 	for i, sw := range n.Switches {

@@ -30,7 +30,7 @@ func (cfg *Config) pushOut(p *PortConfig) scheduler.PushOut {
 
 // validateQueues rejects impossible settings of the ports' egress queues.
 func (cfg *Config) validateQueues() error {
-	var valid *scheduler.PortConfig // of the last port: most ports have the same, and proving a policy takes long
+	var valid *scheduler.PortConfig // of the last port: most ports have the same, and to check an order may take long
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
 		if p.Name == "" {

@@ -20,15 +20,16 @@ func TestPolicyCounts(t *testing.T) {
 			f.SetUint(uint64(100 + i))
 		}
 	}
-	m := policyQueues([]policy.QueueStats{q})[0]
+	m := innerQueues(policy.Inside("live", []policy.QueueStats{q}))[0]
 	seen := map[int64]bool{}
-	for k, got := range PolicyCounts(m) {
+	for k := range policy.Counters {
+		got := InnerCount(m, &policy.Counters[k].Counter)
 		n, whole := got.(int64)
 		if u, is := got.(uint64); is {
 			n, whole = int64(u), true
 		}
 		if want := policy.Counters[k].Of(&q); !whole || n != want || n == 0 || seen[n] {
-			t.Errorf("%s: %v came through the API as %v", policy.Counters[k].Name, want, got)
+			t.Errorf("%s: %v came through the API as %v", policy.Counters[k].Short(), want, got)
 		}
 		seen[n] = true
 	}
