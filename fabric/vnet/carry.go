@@ -20,7 +20,10 @@ func (n *Network) Carry(now frame.Time, host int, c HostChange) error {
 		return n.hand(now, host, c)
 	case *OpenEnd:
 		f := &c.Flow
-		if c.Conn == 0 || c.Conn > maxConns || f.Src == f.Dst || f.Src < 0 || f.Dst < 0 || f.Src >= len(n.Hosts) || f.Dst >= len(n.Hosts) || host != f.Src && host != f.Dst || f.TCP != nil && n.stacks == nil {
+		if err := n.beyond(c.Conn); err != nil {
+			return err
+		}
+		if c.Conn == 0 || f.Src == f.Dst || f.Src < 0 || f.Dst < 0 || f.Src >= len(n.Hosts) || f.Dst >= len(n.Hosts) || host != f.Src && host != f.Dst || f.TCP != nil && n.stacks == nil {
 			return fmt.Errorf("virtual network %s: there is no connection %d from host %d to host %d at host %d of %d", n.Topology.Name, c.Conn, f.Src, f.Dst, host, len(n.Hosts))
 		}
 		return n.openEnds(now, c, [2]bool{host == f.Src, host == f.Dst})

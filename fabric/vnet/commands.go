@@ -236,7 +236,7 @@ func DecodeHostChange(b []byte) (HostChange, error) {
 }
 
 func decodeConn(d *command.Decoder) (Conn, uint32) {
-	c := d.Uvarint(maxConns)
+	c := d.Uvarint(math.MaxUint32) // Carry says which are too large
 	if c == 0 {
 		d.Fail()
 	}

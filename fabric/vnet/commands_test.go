@@ -3,6 +3,8 @@ package vnet
 import (
 	"bytes"
 	"errors"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ func someHostChanges() []HostChange {
 	return []HostChange{
 		&OpenEnd{Ends: Ends{3, 2, [2]uint32{0x105, 0x206}}, Flow: Flow{Group: 1, Src: 4, Dst: 300, ID: 1 << 40, NoECN: true, SrcPort: 0xc000, AckPort: 7}},
 		&OpenEnd{Ends: Ends{Conn: maxConns}},
+		&OpenEnd{Ends: Ends{Conn: math.MaxUint32, QPN: [2]uint32{1, 2}}, Flow: Flow{Dst: 1}}, // which Carry refuses
 		&Post{Conn: 3, Generation: 2, Bytes: 1 << 50, ID: 9},
 		&CloseEnd{3, 2},
 		OfNIC{hostnic.TakeReports{Feature: "meters"}},
@@ -28,7 +31,7 @@ func TestHostChangesAreEncoded(t *testing.T) {
 	// The form outlives the version: records that were made keep their meaning.
 	for i, want := range [][]byte{
 		{16, 1, 3, 2, 0x85, 2, 0x86, 4, 1, 4, 0xac, 2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 0x80, 0x80, 3, 7},
-		3: {18, 3, 2}, 4: []byte("\x06\x06meters"), 5: {8, 7, 3, 1, 2, 3},
+		4: {18, 3, 2}, 5: []byte("\x06\x06meters"), 6: {8, 7, 3, 1, 2, 3},
 	} {
 		if got := someHostChanges()[i].Encode(nil); want != nil && !bytes.Equal(got, want) {
 			t.Errorf("change %d is encoded as %x, want %x", i, got, want)
@@ -177,6 +180,27 @@ func TestCarry(t *testing.T) {
 	}
 	if x.Carry(0, 3, decode(of[0][0])) == nil || x.Carry(0, -1, decode(of[0][0])) == nil {
 		t.Error("a host that is not there carried something out")
+	}
+}
+
+// A number that no network has is refused before there is memory for the connections below it.
+func TestConnectionBeyondAll(t *testing.T) {
+	n := build(t, &Config{Topology: topology(t, "star(2)", gig, gig, time.Microsecond)})
+	f := Flow{Src: 0, Dst: 1}
+	for _, c := range []Conn{maxConns + 1, 1 << 24, math.MaxUint32} {
+		ends := Ends{Conn: c, QPN: [2]uint32{1, 2}}
+		forged, err := DecodeHostChange((&OpenEnd{Ends: ends, Flow: f}).Encode(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{n.Carry(0, 0, forged), n.OpenEnds(0, &f, ends, [2]bool{true, false})} {
+			if err == nil || !strings.Contains(err.Error(), "is beyond the 1048576 that a network may have") {
+				t.Errorf("connection %d: %v", c, err)
+			}
+		}
+	}
+	if len(n.flows.conns) != 0 {
+		t.Errorf("there is memory for %d connections", len(n.flows.conns))
 	}
 }
 

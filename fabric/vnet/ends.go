@@ -26,13 +26,26 @@ func (n *Network) Ends(c Conn) (Ends, error) {
 	return Ends{c, k.generation, k.qp}, nil
 }
 
-// maxConns bounds the connection numbers that other processes may send.
-const maxConns = 1 << 24
+// maxConns bounds the connection numbers that other processes and records may have: all from every one of 1024
+// hosts to every other, in about 250 MB. Numbers are given anew, so no network has one beyond those that were open
+// at once.
+const maxConns = 1 << 20
+
+// beyond returns an error for a connection number that no network has.
+func (n *Network) beyond(c Conn) error {
+	if c <= maxConns {
+		return nil
+	}
+	return fmt.Errorf("virtual network %s: connection %d is beyond the %d that a network may have", n.Topology.Name, c, maxConns)
+}
 
 // OpenEnds opens the local ends of a connection: here says whether the sender and the
 // receiver are local. Messages are posted with Send; f.Bytes is ignored.
 func (n *Network) OpenEnds(now frame.Time, f *Flow, e Ends, here [2]bool) error {
-	if f.Src == f.Dst || f.Src < 0 || f.Dst < 0 || f.Src >= len(n.Hosts) || f.Dst >= len(n.Hosts) || e.Conn == 0 || e.Conn > maxConns {
+	if err := n.beyond(e.Conn); err != nil {
+		return err
+	}
+	if f.Src == f.Dst || f.Src < 0 || f.Dst < 0 || f.Src >= len(n.Hosts) || f.Dst >= len(n.Hosts) || e.Conn == 0 {
 		return fmt.Errorf("virtual network %s: there is no connection %d from host %d to host %d of %d", n.Topology.Name, e.Conn, f.Src, f.Dst, len(n.Hosts))
 	}
 	if f.TCP != nil {
