@@ -8,10 +8,10 @@ import (
 
 // class is the state of a traffic class for sending data.
 type class struct {
-	lanes   [2]readySet // by order: the queue pairs whose lanes may send now
-	level   uint8       // classes that share what is left by weight
-	top     uint8       // one above the highest of them
-	quantum int64       // bytes of a turn, 0 for strict
+	lanes   [numLanes]readySet // by kind: the queue pairs whose lanes may send now
+	level   uint8              // classes that share what is left by weight
+	top     uint8              // one above the highest of them
+	quantum int64              // bytes of a turn, 0 for strict
 	deficit int64
 	waits   uint64     // bytes that windows have admitted, with MarkAbove
 	turn    uint8      // in the level's highest class: the class whose turn it is

@@ -24,7 +24,6 @@ const (
 type lane struct {
 	state   uint8
 	class   uint8
-	order   uint8
 	level   uint8 // in the frames' headers, from 1 on; 0 of the ordinary loop
 	nextRtx bool  // the next packet was sent before
 	nextLen uint32
@@ -33,24 +32,34 @@ type lane struct {
 	pace    pacer
 }
 
+// kind returns which of q's lanes l is.
+func (q *queuePair) kind(l *lane) uint8 {
+	if l == &q.lanes[behind] {
+		return behind
+	}
+	return inTurn
+}
+
 // enter puts a lane of q into the ready set of its class.
 func (n *NIC) enter(now frame.Time, q *queuePair, l *lane) {
 	l.state, l.since = ready, now
-	s := &n.classes[l.class].lanes[l.order]
+	kind := q.kind(l)
+	s := &n.classes[l.class].lanes[kind]
 	if int(q.index>>6) >= len(s.word[0]) {
 		s.grow(len(n.qps))
 	}
 	s.set(q.index)
-	n.ready[l.order] |= 1 << l.class
+	n.ready[kind] |= 1 << l.class
 	n.touch(now)
 }
 
 // leave takes it out.
 func (n *NIC) leave(q *queuePair, l *lane) {
-	s := &n.classes[l.class].lanes[l.order]
+	kind := q.kind(l)
+	s := &n.classes[l.class].lanes[kind]
 	s.clear(q.index)
 	if s.empty() {
-		n.ready[l.order] &^= 1 << l.class
+		n.ready[kind] &^= 1 << l.class
 	}
 }
 
@@ -66,9 +75,9 @@ func (n *NIC) withdraw(q *queuePair) {
 	}
 }
 
-// count counts a data frame that was sent.
-func (l *lane) count(c *Counts) {
-	if l.order == behind {
+// countData counts a data frame that a lane sent.
+func (c *Counts) countData(kind uint8) {
+	if kind == behind {
 		c.LowFrames++
 		return
 	}

@@ -56,7 +56,7 @@ func (c *QPConfig) validateLow(n *NIC) error {
 // openSecond readies the second loop of q.
 func (q *queuePair) openSecond(cfg *QPConfig) {
 	if cfg.Transport.Recursive != nil {
-		q.lanes[behind], q.lowClasses = lane{order: behind}, cfg.LowClasses
+		q.lanes[behind], q.lowClasses = lane{}, cfg.LowClasses
 		q.loops = behind + 1
 	}
 }

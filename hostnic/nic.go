@@ -39,8 +39,8 @@ type NIC struct {
 	replies    queues
 	maxReplies int // in one of them, if the others are empty
 	classes    [8]class
-	ready      [2]uint8 // classes with lanes that may send now, by their order
-	sources    []source // features with frames of their own
+	ready      [numLanes]uint8 // classes with lanes that may send now, by their kind
+	sources    []source        // features with frames of their own
 
 	paceWheel wheel
 

@@ -141,7 +141,7 @@ func (n *NIC) expire(now frame.Time, q *queuePair) {
 // that the queue pair follows the rules of its transport, and takes its time on the link,
 // so that a queue pair without a window does not lose everything at once.
 func (n *NIC) send(t, now frame.Time, c *class, q *queuePair, l *lane) frame.Ref {
-	seq, payload := l.next, l.nextLen
+	seq, payload, kind := l.next, l.nextLen, q.kind(l)
 	msg := q.msgs.find(seq)
 	extra := uint32(0)
 	if q.duties&prepares != 0 {
@@ -157,7 +157,7 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair, l *lane) frame.Ref
 		m := n.arena.Reset(r)
 		m.Wire, m.Class = bytes, l.class
 		q.service.write(n, q, r, m, msg, seq, payload, extra)
-		if l.order == behind {
+		if kind == behind {
 			n.setLevel(&q.data, n.arena.Bytes(r), l.class, l.level)
 		}
 		if n.cfg.MarkAbove != 0 && !q.noECN && n.congested(l.class) {
@@ -165,10 +165,10 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair, l *lane) frame.Ref
 		}
 		n.clock.Idle(t)
 		n.depart(t, r)
-		l.count(&n.count)
+		n.count.countData(kind)
 	}
-	c.lanes[l.order].last = q.index
-	if l.order == behind {
+	c.lanes[kind].last = q.index
+	if kind == behind {
 		n.sentSecond(now, q)
 	} else {
 		n.sent(t, now, c, q, msg, bytes)
