@@ -18,6 +18,6 @@ func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
 	e.gauge(pfcHeld, p.Held[class].Seconds(), labels...)
 	e.count(pfcWatchdog, s.Storms[class], with("storm")...)
 	e.count(pfcWatchdog, s.Restored[class], with("restore")...)
-	e.count(pfcBroken, s.Ignored[class], labels...)
-	e.count(pfcViolationsWas, s.Ignored[class], labels...)
+	e.count(pfcBroken, s.Violations[class], labels...)
+	e.count(pfcViolationsWas, s.Violations[class], labels...)
 }

@@ -18,8 +18,8 @@ type Stats struct {
 	Requests      [8]uint64     // times that the buffer began to want pause
 	RequestTime   [8]frame.Time // how long we paused the neighbour in all
 
-	Ignored  [8]uint64 // times that frames of the class came where a pause should have stopped them
-	Disables uint64    // times that the neighbour did not respond to pauses
+	Violations [8]uint64 // times that frames of the class came where a pause should have stopped them
+	Disables   uint64    // times that the neighbour did not respond to pauses
 
 	Storms, Restored [8]uint64     // found and ended by the watchdog
 	StormTime        [8]frame.Time // how long in all

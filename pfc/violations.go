@@ -30,10 +30,10 @@ func (l *ViolationLimit) resends() int {
 
 // compliance is the watch over one class that is XOFF at the neighbour.
 type compliance struct {
-	due     frame.Time // of the next look; Never: it was found to stop
-	count   bool       // frames count since the last look
-	mark    uint64     // how many had come by then
-	ignored int        // looks in a row that found some
+	due   frame.Time // of the next look; Never: it was found to stop
+	count bool       // frames count since the last look
+	mark  uint64     // how many had come by then
+	inRow int        // looks that found some, one after another
 }
 
 // expectStop begins to watch a class for which XOFF is sent. A watch that is
@@ -44,7 +44,7 @@ func (p *Port) expectStop(now frame.Time, c int, first bool) {
 	}
 	e := &p.compliance[c]
 	if first {
-		e.ignored = 0
+		e.inRow = 0
 	}
 	if first || e.due == frame.Never {
 		e.due, e.count = now+p.cfg.Violations.Grace, false
@@ -66,12 +66,12 @@ func (p *Port) CheckViolations(now frame.Time, frames *[8]uint64) (unresponsive 
 		case !e.count:
 			e.count, e.mark, e.due = true, frames[c], now+p.cfg.Violations.Grace
 		case frames[c] == e.mark:
-			e.ignored, e.due = 0, frame.Never
+			e.inRow, e.due = 0, frame.Never
 		default:
-			p.stats.Ignored[c]++
-			if e.ignored++; e.ignored > p.cfg.Violations.resends() {
+			p.stats.Violations[c]++
+			if e.inRow++; e.inRow > p.cfg.Violations.resends() {
 				p.stats.Disables++
-				e.ignored = 0
+				e.inRow = 0
 				unresponsive = true
 			}
 			e.count, e.due = false, now+p.cfg.Violations.Grace

@@ -131,14 +131,14 @@ func TestUnresponsiveNeighbour(t *testing.T) {
 	if unresponsive != 4*90*us || len(sent) < 4 || sent[0] != 0 || sent[1] != 90*us || sent[2] != 180*us || sent[3] != 270*us {
 		t.Errorf("unresponsive at %d, sent at %v", unresponsive, sent)
 	}
-	if s := p.Stats(400 * us); s.Ignored[3] != 4 || s.Disables != 1 || s.Requests[3] != 1 {
+	if s := p.Stats(400 * us); s.Violations[3] != 4 || s.Disables != 1 || s.Requests[3] != 1 {
 		t.Errorf("%+v", s)
 	}
 	// Frames under way do not count, and a neighbour that stops is left alone.
 	p = port()
 	unresponsive, sent = listenUntil(p, 20_000*us, func(now frame.Time) uint64 { return uint64(min(now, 40*us)) })
-	if unresponsive != 0 || len(sent) != 2 || sent[1] < 16_776*us || p.Stats(0).Ignored[3] != 0 {
-		t.Errorf("unresponsive at %d, sent at %v, ignored %d", unresponsive, sent, p.Stats(0).Ignored[3])
+	if unresponsive != 0 || len(sent) != 2 || sent[1] < 16_776*us || p.Stats(0).Violations[3] != 0 {
+		t.Errorf("unresponsive at %d, sent at %v, violations %d", unresponsive, sent, p.Stats(0).Violations[3])
 	}
 	// It is watched again after each renewal.
 	p = port()
@@ -154,7 +154,7 @@ func TestUnresponsiveNeighbour(t *testing.T) {
 	// One that stops the second time is not unresponsive.
 	p = port()
 	unresponsive, sent = listenUntil(p, 10_000*us, func(now frame.Time) uint64 { return uint64(min(now, 100*us)) })
-	if unresponsive != 0 || len(sent) != 2 || p.Stats(0).Ignored[3] != 1 {
+	if unresponsive != 0 || len(sent) != 2 || p.Stats(0).Violations[3] != 1 {
 		t.Errorf("unresponsive at %d, sent at %v", unresponsive, sent)
 	}
 	// Nothing is watched without Grace.

@@ -368,7 +368,7 @@ func TestUnresponsiveHostIsDisabled(t *testing.T) {
 	})
 	n.advance(t, 20*frame.Millisecond)
 	s := node.PFC(uint16(bad.Port)).Stats(n.Engine.Now())
-	if downs < 2 || uint64(downs) != s.Disables || s.Ignored[0] < 4*s.Disables || down < frame.Time(downs-1)*2*frame.Millisecond {
+	if downs < 2 || uint64(downs) != s.Disables || s.Violations[0] < 4*s.Disables || down < frame.Time(downs-1)*2*frame.Millisecond {
 		t.Errorf("down %d times, %v in all; %+v", downs, down.Duration(), s)
 	}
 	if node.Disabled(uint16(good.Port)) || node.PFC(uint16(good.Port)).Stats(n.Engine.Now()).Disables != 0 {

@@ -151,7 +151,7 @@ func TestUnresponsiveUplinkIsAvoided(t *testing.T) {
 	})
 	r.advance(t, 5*ms)
 	s := leaf.PFC(uint16(at.Port)).Stats(r.Engine.Now())
-	if down == 0 || s.Disables != 1 || s.Ignored[0] != 4 {
+	if down == 0 || s.Disables != 1 || s.Violations[0] != 4 {
 		t.Fatalf("down at %v, %+v", down.Duration(), s)
 	}
 	before := r.Drops()
