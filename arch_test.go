@@ -265,7 +265,7 @@ func TestCoreNamesNoSystem(t *testing.T) {
 		case "mirror":
 			name = "everflow" // copies to a port are the switch's own
 		case "int":
-			continue // telemetry is a format that hosts and measurement have, too
+			continue // a word of Go: see TestTelemetryIsOfHosts
 		}
 		if !slices.Contains(systems, name) {
 			systems = append(systems, name)
@@ -287,6 +287,23 @@ func TestCoreNamesNoSystem(t *testing.T) {
 					t.Errorf("%s/%s:%d names %s, which registers itself", p.ImportPath, file, 1+bytes.Count(text[:at[0]], []byte("\n")), name)
 				}
 			}
+		}
+	}
+}
+
+// In-band telemetry is a system of switches (int/point), and of them no package of the core imports it. At hosts it is
+// a format: a NIC writes its empty header into each data frame and reads it from each acknowledgement, in the units of
+// the queue pair, and congestion control is given what it read (cc.Feedback). By registration that would be a call
+// through a pointer for each of them, of formats that congestion control has to know as they are. Daemons show the
+// same hops, and a run gives all nodes the same format and units.
+func TestTelemetryIsOfHosts(t *testing.T) {
+	hosts := regexp.MustCompile(`^` + module + `/(hostnic(/agent|/bump)?|control/host|fabric/run|fabric/vnet)$`)
+	for _, p := range list(t, core...) {
+		if slices.Contains(p.Imports, module+"/int") && !hosts.MatchString(p.ImportPath) {
+			t.Errorf("%s imports int, in-band telemetry", p.ImportPath)
+		}
+		if slices.Contains(p.Imports, module+"/int/point") && p.ImportPath != module+"/fabric/vnet" {
+			t.Errorf("%s imports int/point, the side of in-band telemetry in switches", p.ImportPath)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package hostnic
 
 import (
 	"gswitch/frame"
-	inband "gswitch/int"
 	"gswitch/wire"
 )
 
@@ -33,12 +32,12 @@ func (n *NIC) Receive(now frame.Time, port uint16, v []frame.Ref) {
 func (n *NIC) Expect(port uint16, r frame.Ref) {
 	b := n.arena.Bytes(r)
 	bth := wire.EthernetLen + wire.IPv4Len + wire.UDPLen
-	if len(b) < bth+inband.LongestHeader+wire.BTHLen {
+	if len(b) < bth+wire.LongestTelemetry+wire.BTHLen {
 		return
 	}
 	ack := be.Uint16(b[bth-6:]) == wire.RoCEv2Port
 	if !ack {
-		bth += inband.LongestHeader
+		bth += wire.LongestTelemetry
 	}
 	i := wire.BTH(b[bth:]).DestQP() & (1<<n.numbers.bits - 1)
 	if int(i) >= len(n.qps) {

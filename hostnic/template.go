@@ -6,7 +6,6 @@ import (
 	"net/netip"
 
 	"gswitch/frame"
-	inband "gswitch/int"
 	"gswitch/wire"
 )
 
@@ -38,7 +37,7 @@ func (a *address) is(b []byte) bool {
 
 // templateLen is the longest header of ours, up to the base transport header:
 // Ethernet, IPv6, UDP, telemetry in which no switch has inserted anything, BTH.
-const templateLen = wire.EthernetLen + wire.IPv6Len + wire.UDPLen + inband.LongestHeader + wire.BTHLen
+const templateLen = wire.EthernetLen + wire.IPv6Len + wire.UDPLen + wire.LongestTelemetry + wire.BTHLen
 
 // template is the header of a kind of frame, which each copies and patches.
 type template struct {

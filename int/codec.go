@@ -110,22 +110,6 @@ func Rooms() string {
 	return fmt.Sprintf("%s has room for %d switches, %s and %s for %d", HPCC, wire.HPCCSlots, HPCCGrow, INTMD, MaxHops)
 }
 
-// Records returns how many switches have written into a telemetry header of a
-// frame to the given UDP port, 0 where it is no header.
-func Records(port uint16, b []byte) int {
-	switch ModeOf(port) {
-	case HPCC, HPCCGrow:
-		if len(b) >= wire.HPCCBase {
-			return int(be.Uint16(b) >> 12)
-		}
-	case INTMD:
-		if n, _, why := wire.TelemetryLen(b, 0, len(b), wire.INTPort); why == frame.Keep && n > mdStackAt {
-			return (n - mdStackAt + mdHopLen - 1) / mdHopLen
-		}
-	}
-	return 0
-}
-
 // Codec reads and writes the header of one format. It has no state: any number
 // of queue pairs may share one.
 type Codec struct {
@@ -153,9 +137,6 @@ func (c Codec) WithRates(t *RateTable) Codec {
 
 // Mode returns the format.
 func (c *Codec) Mode() Mode { return c.mode }
-
-// LongestHeader is the largest HeaderLen of any format.
-const LongestHeader = max(wire.HPCCLen, wire.HPCCBase, wire.INTShimLen+wire.INTMDLen)
 
 // HeaderLen is the bytes that the sender reserves and Init fills.
 func (c *Codec) HeaderLen() int {

@@ -360,8 +360,8 @@ func TestFittingHasRoomForThePath(t *testing.T) {
 		c := inband.NewCodec(m, nil)
 		longest = max(longest, c.HeaderLen())
 	}
-	if longest != inband.LongestHeader {
-		t.Errorf("the longest header has %d bytes, and is said to have %d", longest, inband.LongestHeader)
+	if longest != wire.LongestTelemetry {
+		t.Errorf("the longest header has %d bytes, and is said to have %d", longest, wire.LongestTelemetry)
 	}
 	for n := range inband.MaxHops + 1 {
 		if m := inband.Fitting(n); modes[m] < n {

@@ -2,7 +2,6 @@ package vswitch
 
 import (
 	"gswitch/frame"
-	inband "gswitch/int"
 	"gswitch/notice"
 	"gswitch/wire"
 )
@@ -49,5 +48,5 @@ func (n *Node) stamped(r frame.Ref, m *frame.Meta) bool {
 			return false
 		}
 	}
-	return int(m.INT) < len(b) && inband.Records(m.DstPort, b[m.INT:]) > 0
+	return int(m.INT) < len(b) && wire.HasRecords(m.DstPort, b[m.INT:])
 }

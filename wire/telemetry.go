@@ -21,6 +21,9 @@ const (
 
 	INTShimLen = 4  // INT 2.1 section 5.6.2
 	INTMDLen   = 12 // INT 2.1 section 5.7
+
+	// LongestTelemetry is the longest header that a sender writes, before switches add to it.
+	LongestTelemetry = max(HPCCLen, intHeaderSize)
 )
 
 // INT 2.1 field values.
@@ -83,6 +86,19 @@ func intLen(b []byte, off, limit int) (int, uint16, frame.Reason) {
 		return 0, 0, frame.ParseINTHops
 	}
 	return n, be.Uint16(h[2:4]), frame.Keep
+}
+
+// HasRecords reports whether switches have written into the telemetry header of a frame to the given UDP port.
+// Behind another port and in a broken header they have not.
+func HasRecords(port uint16, b []byte) bool {
+	switch port {
+	case HPCCPort, HPCCGrowPort:
+		return len(b) >= HPCCBase && b[0]>>4 > 0
+	case INTPort:
+		n, _, why := intLen(b, 0, len(b))
+		return why == frame.Keep && n > intHeaderSize
+	}
+	return false
 }
 
 // BTHOffset returns the offset of the base transport header of a parsed frame

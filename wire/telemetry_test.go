@@ -83,3 +83,25 @@ func TestForeignTelemetryIsPayload(t *testing.T) {
 		}
 	}
 }
+
+// Only what switches have written is a record: not the header of the sender, nor one that is cut off.
+func TestRecordsOfSwitches(t *testing.T) {
+	hpcc := func(n byte) []byte { return append([]byte{n << 4}, make([]byte, wire.HPCCLen-1)...) }
+	md := func(words byte) []byte {
+		return append([]byte{wire.INTTypeMD<<4 | wire.INTNextPort<<2, 3 + words, 0, 9, wire.INTMDVersion << 4, 0, 3}, make([]byte, 9+4*int(words))...)
+	}
+	for i, c := range []struct {
+		port uint16
+		b    []byte
+		want bool
+	}{
+		{wire.HPCCPort, hpcc(0), false}, {wire.HPCCPort, hpcc(1), true}, {wire.HPCCPort, hpcc(1)[:1], false},
+		{wire.HPCCGrowPort, hpcc(0), false}, {wire.HPCCGrowPort, hpcc(15), true},
+		{wire.INTPort, md(0), false}, {wire.INTPort, md(3), true}, {wire.INTPort, md(3)[:27], false}, {wire.INTPort, nil, false},
+		{wire.RoCEv2Port, hpcc(1), false},
+	} {
+		if got := wire.HasRecords(c.port, c.b); got != c.want {
+			t.Errorf("%d: port %d, %x: %v", i, c.port, c.b, got)
+		}
+	}
+}

@@ -14,7 +14,6 @@ import (
 	"gswitch/control"
 	"gswitch/dataplane"
 	"gswitch/hostnic/agent"
-	inband "gswitch/int"
 	"gswitch/wire"
 )
 
@@ -73,7 +72,7 @@ func headers(h *config.Host) int {
 	}
 	telemetry := 0
 	if h.Telemetry.Format != "none" {
-		telemetry = inband.LongestHeader
+		telemetry = wire.LongestTelemetry
 	}
 	return h.Before() + ip + wire.UDPLen + telemetry + wire.BTHLen + wire.RETHLen + wire.ICRCLen
 }

@@ -5,8 +5,8 @@ import (
 
 	"gswitch/fabric"
 	"gswitch/frame"
-	inband "gswitch/int"
 	"gswitch/vswitch"
+	wirefmt "gswitch/wire"
 )
 
 // Ideal returns how long a message takes alone in the network, from its start to the
@@ -88,7 +88,7 @@ type Port struct {
 func (n *Network) Route(src, dst int, srcPort uint16, ack bool) ([]Port, error) {
 	dstPort := n.cfg.INT.Mode.Port()
 	if ack {
-		dstPort = inband.None.Port()
+		dstPort = wirefmt.RoCEv2Port
 	}
 	f := vswitch.Flow{Src: n.addrs[src], Dst: n.addrs[dst], SrcPort: srcPort, DstPort: dstPort, Proto: 17}
 	hops, err := n.ways.walk(make([]hop, 0, 8), src, dst, func(node int, ports []int) (int, error) {
