@@ -88,11 +88,12 @@ func (h *host) addBump(t *testing.T) {
 	})
 }
 
-// document is the configuration of a host's ghost, with more keys.
+// document is the configuration of a host's ghost, with more keys. A channel stays until
+// the end of a test, however long others take on a busy machine.
 func (n *bumpNet) document(i int, more string) string {
 	return fmt.Sprintf(`version: 1
 transparent:
-- {name: b%d, inner: g0, outer: net0, netns: %s, rate: 100Mbps, base_rtt: 10ms, telemetry: {links: [100Mbps]}%s}
+- {name: b%d, inner: g0, outer: net0, netns: %s, rate: 100Mbps, base_rtt: 10ms, idle: 1h, telemetry: {links: [100Mbps]}%s}
 `, i, n.hosts[i].ns, more)
 }
 

@@ -31,7 +31,7 @@ func fold(a, b uint64) uint64 {
 
 // record enters the end of a frame on a link into the history.
 func (p *part) record(dir *direction, x *inFlight) {
-	dir.digest = digest(dir.digest+uint64(x.cause), x.at, p.e.arena.Meta(x.ref).Wire, p.e.arena.Bytes(x.ref))
+	dir.digest = digest(dir.digest+uint64(x.cause), x.at, p.arena.Meta(x.ref).Wire, p.arena.Bytes(x.ref))
 }
 
 // digest carries the history h on by a frame.

@@ -104,6 +104,7 @@ func (e *Engine) Now() frame.Time { return e.now }
 // change the node, post messages to it, or call At. It may be nil.
 func (e *Engine) AddNode(n frame.Stepper, after func(now frame.Time)) int {
 	e.nodes = append(e.nodes, newNode(n, after))
+	e.grown()
 	e.laid = false
 	e.Poke(len(e.nodes) - 1)
 	return len(e.nodes) - 1
@@ -129,6 +130,7 @@ func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l Link) LinkID {
 	e.dirs = append(e.dirs,
 		direction{from: int32(a), fromPort: pa, to: int32(b), toPort: pb, delay: l.Delay, txAt: frame.Never, up: true},
 		direction{from: int32(b), fromPort: pb, to: int32(a), toPort: pa, delay: l.Delay, txAt: frame.Never, up: true})
+	e.grown()
 	e.nodes[a].attach(pa, d)
 	e.nodes[b].attach(pb, d+1)
 	e.laid = false

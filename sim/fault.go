@@ -66,7 +66,7 @@ func (p *part) launchFaulty(d int32, dir *direction, start, end frame.Time, r fr
 	dir.free = end
 	var v fault.Verdict
 	if dir.up {
-		v = f.model.Judge(p.e.arena.Bytes(r), m)
+		v = f.model.Judge(p.arena.Bytes(r), m)
 	} else {
 		v = fault.Verdict{Loss: fault.LossLink, Late: f.model.Late()}
 	}
@@ -111,10 +111,10 @@ func (p *part) lose(dir *direction, x inFlight) {
 	dir.fault.lost[x.cause]++
 	if p.e.onLost != nil {
 		d := 0
-		for &p.e.dirs[d] != dir {
+		for &p.dirs[d] != dir {
 			d++
 		}
-		p.e.onLost(LinkID(d/2), Way(d%2), x.cause, p.e.arena.Bytes(x.ref))
+		p.e.onLost(LinkID(d/2), Way(d%2), x.cause, p.arena.Bytes(x.ref))
 	}
 	p.pool.Free(x.ref)
 }

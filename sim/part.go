@@ -9,6 +9,9 @@ import "gswitch/frame"
 // another.
 type part struct {
 	e      *Engine
+	dirs   []direction // of the engine, as its nodes: each step reads them
+	nodes  []node
+	arena  *frame.Arena
 	pool   *frame.Pool
 	now    frame.Time
 	queue  calendar
@@ -30,7 +33,14 @@ type part struct {
 type stepped struct{ nodes []int32 }
 
 func (e *Engine) addPart(pool *frame.Pool) {
-	e.parts = append(e.parts, &part{e: e, pool: pool, dirty: &e.stepped})
+	e.parts = append(e.parts, &part{e: e, arena: e.arena, pool: pool, dirty: &e.stepped})
+}
+
+// grown has the parts see the nodes and directions that were added.
+func (e *Engine) grown() {
+	for _, p := range e.parts {
+		p.dirs, p.nodes = e.dirs, e.nodes
+	}
 }
 
 // part returns the part of a node.
@@ -40,7 +50,7 @@ func (e *Engine) part(node int32) *part { return e.parts[e.nodes[node].part] }
 func (e *Engine) receiver(dir *direction) *part { return e.part(dir.to) }
 
 func (p *part) mark(i int32) {
-	if n := &p.e.nodes[i]; !n.dirty {
+	if n := &p.nodes[i]; !n.dirty {
 		n.dirty = true
 		p.dirty.nodes = append(p.dirty.nodes, i)
 	}
@@ -139,9 +149,9 @@ func (p *part) instant(t frame.Time) {
 	}
 	p.serve() // a frame that arrived now may leave now, in the order of its class
 	for ; i < len(batch); i++ {
-		if d := batch[i] - p.queue.firstTx; p.e.dirs[d].txAt == t {
+		if d := batch[i] - p.queue.firstTx; p.dirs[d].txAt == t {
 			p.transmit(d)
-			p.mark(p.e.dirs[d].from)
+			p.mark(p.dirs[d].from)
 		}
 	}
 }
@@ -176,28 +186,28 @@ func (p *part) fetch(batch []int32) {
 	for n < len(batch) && batch[n] < p.queue.firstTimer {
 		n++
 	}
-	if n < 2 || len(p.e.dirs) < p.e.wide {
+	if n < 2 || len(p.dirs) < p.e.wide {
 		return
 	}
 	batch = batch[:n]
 	for _, s := range batch {
-		d := &p.e.dirs[s]
+		d := &p.dirs[s]
 		frame.Prefetch(d)
 		frame.Prefetch(&d.digest)
 	}
 	for _, s := range batch {
-		if f := &p.e.dirs[s].flight; len(f.ring) > 0 {
+		if f := &p.dirs[s].flight; len(f.ring) > 0 {
 			frame.Prefetch(f.first())
 		}
 	}
 	for _, s := range batch {
-		if f := &p.e.dirs[s].flight; f.head != f.tail {
-			p.e.arena.Prefetch(f.first().ref)
+		if f := &p.dirs[s].flight; f.head != f.tail {
+			p.arena.Prefetch(f.first().ref)
 		}
 	}
 	for _, s := range batch {
-		d := &p.e.dirs[s]
-		if n := &p.e.nodes[d.to]; n.warm != nil && d.flight.head != d.flight.tail {
+		d := &p.dirs[s]
+		if n := &p.nodes[d.to]; n.warm != nil && d.flight.head != d.flight.tail {
 			n.warm.Expect(d.toPort, d.flight.first().ref)
 		}
 	}

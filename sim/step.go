@@ -11,8 +11,8 @@ import (
 // arrive hands the frames that arrive now by direction d to the node there, as
 // one vector.
 func (p *part) arrive(d int32) {
-	dir := &p.e.dirs[d]
-	n := &p.e.nodes[dir.to]
+	dir := &p.dirs[d]
+	n := &p.nodes[dir.to]
 	room := vector
 	if n.pausedUntil > p.now {
 		p.queue.set(d, n.pausedUntil)
@@ -49,7 +49,7 @@ func (p *part) arrive(d int32) {
 
 // timer runs what is due at node i.
 func (p *part) timer(i int32) {
-	n := &p.e.nodes[i]
+	n := &p.nodes[i]
 	switch {
 	case n.pausedUntil > p.now:
 		p.queue.set(p.queue.firstTimer+i, n.pausedUntil)
@@ -74,7 +74,7 @@ func (p *part) serve() {
 }
 
 func (p *part) look(i int32) {
-	n := &p.e.nodes[i]
+	n := &p.nodes[i]
 	n.dirty = false
 	if n.pausedUntil > p.now {
 		p.armTimer(i, n, n.pausedUntil) // Advance does no harm, and serve follows it
@@ -83,7 +83,7 @@ func (p *part) look(i int32) {
 	for {
 		if n.after != nil {
 			p.notify(n)
-			n = &p.e.nodes[i] // nodes may have been added
+			n = &p.nodes[i] // nodes may have been added
 		}
 		k := n.step.Touched(p.touched[:])
 		for _, port := range p.touched[:k] {
@@ -111,7 +111,7 @@ func (p *part) armTimer(i int32, n *node, at frame.Time) {
 
 // offer lets direction d send what may leave now.
 func (p *part) offer(d int32, n *node) {
-	dir := &p.e.dirs[d]
+	dir := &p.dirs[d]
 	switch {
 	case dir.txAt == p.now: // its turn comes with those that are due
 		return
@@ -143,8 +143,8 @@ func (p *part) armTx(d int32, dir *direction, at frame.Time) {
 // transmit takes what leaves by direction d now, and finds when the port has
 // something next.
 func (p *part) transmit(d int32) {
-	dir := &p.e.dirs[d]
-	n := &p.e.nodes[dir.from]
+	dir := &p.dirs[d]
+	n := &p.nodes[dir.from]
 	if n.pausedUntil > p.now {
 		dir.txAt = frame.Never
 		p.armTx(d, dir, n.pausedUntil)
@@ -182,7 +182,7 @@ func (p *part) transmit(d int32) {
 
 // launch puts a frame on direction d: it arrives when its last bit does.
 func (p *part) launch(d int32, dir *direction, n *node, r frame.Ref) {
-	m := p.e.arena.Meta(r)
+	m := p.arena.Meta(r)
 	start, end := m.Depart, m.Depart+frame.Time(m.Span)
 	if n.clock != nil {
 		start, end = n.clock.Engine(start), n.clock.Engine(end)
@@ -200,7 +200,7 @@ func (p *part) launch(d int32, dir *direction, n *node, r frame.Ref) {
 		p.hand(d, inFlight{at: at, ref: r})
 		return
 	}
-	if dir.foreseen && p.e.nodes[dir.to].foresight.MayEnd(r) {
+	if dir.foreseen && p.nodes[dir.to].foresight.MayEnd(r) {
 		p.ends.put(at)
 	}
 	if dir.flight.push(at, r) {

@@ -134,7 +134,7 @@ func (n *Node) filter(now frame.Time, list uint16, v []frame.Ref) []frame.Ref {
 		}
 		keep = append(keep, r)
 	}
-	if n.copiesN > 0 {
+	if n.vec.copiesN > 0 {
 		n.sendCopies()
 	}
 	return keep
@@ -170,8 +170,8 @@ func (n *Node) act(now frame.Time, act *pipeline.Action, r frame.Ref, m *frame.M
 
 // sendCopies takes the copies of mirror to their queues.
 func (n *Node) sendCopies() {
-	v := n.copies[:n.copiesN]
-	n.copiesN = 0
+	v := n.vec.copies[:n.vec.copiesN]
+	n.vec.copiesN = 0
 	n.unchanged(v)
 }
 
@@ -200,6 +200,6 @@ func (n *Node) mirror(session uint16, r frame.Ref) {
 		cm.Len, cm.Wire = uint16(s.Truncate), uint32(s.Truncate)
 	}
 	n.count.Mirrored++
-	n.copies[n.copiesN] = c // one of each frame of the vector at most
-	n.copiesN++
+	n.vec.copies[n.vec.copiesN] = c // one of each frame of the vector at most
+	n.vec.copiesN++
 }

@@ -45,21 +45,21 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	if old != nil && old.class.Queue != p.class.Queue {
 		n.repause(now)
 	}
-	if err := n.buffer.Reconfigure(bufferConfig(p.Config, len(n.handIn), n.pool)); err != nil {
+	if err := n.buffer.Reconfigure(bufferConfig(p.Config, len(n.others.in), n.pool)); err != nil {
 		panic(err) // cannot happen: Apply tried the same division before it stored the program
 	}
 	n.adoptFloods(p.Config)
 	n.adoptInputs(now)
 	n.rerouted()
-	n.maxHeld, n.lossyHeld = p.Config.mayHold(len(n.handIn), n.arena.Chunks())
-	n.counted = p.Config.Buffer.Chunks
-	if n.counted {
-		n.lossyHeld = n.maxHeld // the buffer, or the input queues, judge both kinds
+	n.chunks.limit, n.chunks.lossy = p.Config.mayHold(len(n.others.in), n.arena.Chunks())
+	n.chunks.counted = p.Config.Buffer.Chunks
+	if n.chunks.counted {
+		n.chunks.lossy = n.chunks.limit // the buffer, or the input queues, judge both kinds
 	}
 	n.limitICMP(now)
-	n.losslessClasses = 0
+	n.flow.lossless = 0
 	if p.Config.PFC.Mode != pfc.Off {
-		n.losslessClasses = p.Config.PFC.Classes
+		n.flow.lossless = p.Config.PFC.Classes
 	}
 	if n.local != nil {
 		n.local.adopt(now)

@@ -195,8 +195,8 @@ func TestPauseWithoutMemory(t *testing.T) {
 	for end < r.now+frame.Second && n.ports[0].pfc.Wake(end) > end {
 		end++
 	}
-	if n.Request(end, 0); missed() != 2 || n.controlDue > end {
-		t.Errorf("%d attempts, without need; the next timer is due at %d, the pause ends at %d", missed(), n.controlDue, end)
+	if n.Request(end, 0); missed() != 2 || n.flow.due > end {
+		t.Errorf("%d attempts, without need; the next timer is due at %d, the pause ends at %d", missed(), n.flow.due, end)
 	}
 	pool.FailAt(nil)
 }

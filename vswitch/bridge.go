@@ -123,7 +123,7 @@ func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m 
 		return false
 	}
 	n.count.Flooded++
-	if n.floodRoom.share != 0 && to.next(out+1) >= 0 {
+	if n.chunks.floods.share != 0 && to.next(out+1) >= 0 {
 		m.Flags |= frame.Flooded
 	}
 	one = true

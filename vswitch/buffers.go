@@ -77,7 +77,7 @@ func (n *Node) InputMemory() (bytes uint32, chunks int) {
 	if !cfg.Buffer.Chunks {
 		return 0, 0
 	}
-	return uint32(n.pool.Room()), cfg.InputChunks(len(n.handIn), n.arena.Chunks())
+	return uint32(n.pool.Room()), cfg.InputChunks(len(n.others.in), n.arena.Chunks())
 }
 
 // InputChunks returns the number of those chunks for one of several workers, in a packet

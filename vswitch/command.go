@@ -141,8 +141,8 @@ func (c TakeReports) prepare(sw *Switch) (func(frame.Time), error) {
 	return func(frame.Time) {
 		var b []byte
 		for i, n := range sw.Nodes {
-			for k := range n.features {
-				f := &n.features[k]
+			for k := range n.stages.features {
+				f := &n.stages.features[k]
 				if source, ok := f.State.(feature.Reporter); ok && (c.System == "" || c.System == f.Name) {
 					b = feature.TakeReports(source, b, func(body []byte) {
 						if c.Taken != nil {

@@ -65,10 +65,10 @@ func (n *Node) applyPauses(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	n.wakeFor(now, port)
 	if detect := ps.watchdog; detect > 0 && ps.pfc.Paused(now) != 0 {
-		n.controlDue = min(n.controlDue, now+detect/watchdogLooks)
+		n.flow.due = min(n.flow.due, now+detect/watchdogLooks)
 	}
 	if changed := ps.pfc.Changed(); changed != 0 {
-		if n.pauses != nil {
+		if n.flow.log != nil {
 			n.logReceived(now, port, changed)
 		}
 		n.hold(now, port, changed)
@@ -117,23 +117,23 @@ func (n *Node) repause(now frame.Time) {
 
 // flowControl passes on what the buffer wants paused since the last call.
 func (n *Node) flowControl(now frame.Time) {
-	if n.short || 2*n.held > n.maxHeld { // else there are enough frames left by far
+	if n.chunks.short || 2*n.chunks.held > n.chunks.limit { // else there are enough frames left by far
 		n.judgeFrames(now)
 	}
 	if n.inputs != nil || n.buffer.Stale() {
 		n.passOn(now)
 	}
-	if n.sweepAt == frame.Never && n.buffer.Unswept() {
-		n.sweepAt = now + sweepAfter
+	if n.flow.sweepAt == frame.Never && n.buffer.Unswept() {
+		n.flow.sweepAt = now + sweepAfter
 	}
 }
 
 // judgeFrames decides whether frames run short.
 func (n *Node) judgeFrames(now frame.Time) {
-	if n.short == n.shortOfFrames() {
+	if n.chunks.short == n.shortOfFrames() {
 		return
 	}
-	n.short = !n.short
+	n.chunks.short = !n.chunks.short
 	for i := range n.prog.ports {
 		n.wantChanged(now, uint16(i))
 	}
@@ -168,18 +168,18 @@ const sweepAfter = frame.Microsecond
 // Lossy frames hold at most 3/4 of the chunks (mayHold) and so never cause it alone: the
 // pause begins a quarter of the rest above that, and ends half of that lower.
 func (n *Node) shortOfFrames() bool {
-	mark := n.maxHeld * 13 / 16
-	if n.short {
-		mark = n.maxHeld * 25 / 32
+	mark := n.chunks.limit * 13 / 16
+	if n.chunks.short {
+		mark = n.chunks.limit * 25 / 32
 	}
-	return n.losslessClasses != 0 && n.held > mark && !n.counted
+	return n.flow.lossless != 0 && n.chunks.held > mark && !n.chunks.counted
 }
 
 // wanted returns the classes of a port that this worker's share of the buffer
 // wants paused.
 func (n *Node) wanted(port uint16) uint8 {
-	if n.short {
-		return n.losslessClasses
+	if n.chunks.short {
+		return n.flow.lossless
 	}
 	if n.inputs != nil {
 		return n.inputs.Wants(port)
@@ -190,17 +190,17 @@ func (n *Node) wanted(port uint16) uint8 {
 // wantChanged passes on what this worker's share of the buffer now wants of one port: to
 // the neighbour, or to the worker that owns the port.
 func (n *Node) wantChanged(now frame.Time, port uint16) {
-	if len(n.handIn) > 1 {
-		n.wants[port].Store(uint32(n.wanted(port)))
+	if len(n.others.in) > 1 {
+		n.flow.wants[port].Store(uint32(n.wanted(port)))
 	}
 	if int(port) >= len(n.prog.ports) {
 		return // removed: it has no neighbour any more
 	}
-	if n.pauses != nil {
+	if n.flow.log != nil {
 		n.logAsked(now, port, n.wanted(port))
 	}
 	if owner := n.prog.ports[port].worker; int(owner) != n.index {
-		n.handedTo |= n.sw.Nodes[owner].wakeBit // it may sleep
+		n.others.handed |= n.sw.Nodes[owner].others.bit // it may sleep
 		return
 	}
 	n.Request(now, port)
@@ -212,20 +212,20 @@ func (n *Node) Stages(port uint16) uint32 { return n.buffer.Stages(port) }
 
 // ShortOfFrames reports whether the chunks for waiting frames run out, so that all
 // lossless classes are paused, whatever the buffer wants.
-func (n *Node) ShortOfFrames() bool { return n.short }
+func (n *Node) ShortOfFrames() bool { return n.chunks.short }
 
 // Request asks the neighbour at an own port to pause what any worker's share of the
 // buffer wants paused. Features call it to have that said again.
 func (n *Node) Request(now frame.Time, port uint16) {
 	want := n.wanted(port)
-	if len(n.handIn) > 1 {
+	if len(n.others.in) > 1 {
 		for _, other := range n.sw.Nodes {
-			want |= uint8(other.wants[port].Load())
+			want |= uint8(other.flow.wants[port].Load())
 		}
 	}
 	if p := n.ports[port].pfc; p != nil {
 		if b := n.ports[port].arc.requests; b != 0 {
-			n.features[bits.TrailingZeros32(b)].Requests(port, p)
+			n.stages.features[bits.TrailingZeros32(b)].Requests(port, p)
 		} else {
 			p.Request(want)
 		}
@@ -277,20 +277,20 @@ func (n *Node) wakeFor(now frame.Time, port uint16) {
 		if ps.retry > now && ps.pfc.Due(now) {
 			due = ps.retry
 		}
-		n.controlDue = min(n.controlDue, due)
+		n.flow.due = min(n.flow.due, due)
 	}
 }
 
 // advanceFlowControl does what flow control has to do when time passes.
 func (n *Node) advanceFlowControl(now frame.Time) {
-	if now >= n.sweepAt {
-		n.sweepAt = frame.Never
+	if now >= n.flow.sweepAt {
+		n.flow.sweepAt = frame.Never
 		n.buffer.Sweep()
 	}
-	if len(n.handIn) > 1 && n.losslessClasses != 0 {
+	if len(n.others.in) > 1 && n.flow.lossless != 0 {
 		n.collectWants(now)
 	}
-	if now >= n.controlDue {
+	if now >= n.flow.due {
 		n.controlTimers(now)
 	}
 	n.flowControl(now)
@@ -298,7 +298,7 @@ func (n *Node) advanceFlowControl(now frame.Time) {
 
 // controlTimers runs the timers of the ports' flow control.
 func (n *Node) controlTimers(now frame.Time) {
-	n.controlDue = frame.Never
+	n.flow.due = frame.Never
 	for i := range n.ports {
 		ps := &n.ports[i]
 		if ps.pfc == nil {
@@ -322,7 +322,7 @@ func (n *Node) collectWants(now frame.Time) {
 		}
 		want := uint8(0)
 		for _, other := range n.sw.Nodes {
-			want |= uint8(other.wants[i].Load())
+			want |= uint8(other.flow.wants[i].Load())
 		}
 		if want != n.ports[i].collected {
 			n.ports[i].collected = want

@@ -121,15 +121,15 @@ func TestCrossbarConservation(t *testing.T) {
 							}
 						}
 					}
-					if n.held != inside+queued {
-						rt.Fatalf("%d frames are held, %d in ingress queues and %d in egress queues", n.held, inside, queued)
+					if n.chunks.held != inside+queued {
+						rt.Fatalf("%d frames are held, %d in ingress queues and %d in egress queues", n.chunks.held, inside, queued)
 					}
 				}
 			},
 		})
 		waiting := func() (n int) {
 			for _, node := range r.sw.Nodes {
-				n += node.held
+				n += node.chunks.held
 			}
 			return n
 		}
@@ -188,31 +188,31 @@ func TestInputQueuesFillTheirMemory(t *testing.T) {
 	for _, lossless := range []bool{false, true} {
 		r := shutCrossbar(t, lossless, 1<<20)
 		n := r.sw.Nodes[0]
-		room := n.lossyHeld
+		room := n.chunks.lossy
 		if lossless {
-			room = n.maxHeld
+			room = n.chunks.limit
 		}
 		for range 512 / 32 {
 			r.receive(0, times(32, classed(1, 2, 2, 100))...)
 			n.freeDropped()
 		}
-		if d := r.drops(); n.held != room || d["arena-exhausted"] != uint64(512-room) || d["ingress-queue"] != 0 {
-			t.Errorf("lossless %v: %d frames wait, drops %v; want %d and the rest dropped", lossless, n.held, d, room)
+		if d := r.drops(); n.chunks.held != room || d["arena-exhausted"] != uint64(512-room) || d["ingress-queue"] != 0 {
+			t.Errorf("lossless %v: %d frames wait, drops %v; want %d and the rest dropped", lossless, n.chunks.held, d, room)
 		}
 	}
 }
 
 // A frame that its ingress queue refuses leaves the memory to those behind it in the vector.
 func TestRefusedFramesTakeNoMemory(t *testing.T) {
-	room := shutCrossbar(t, false, 1<<20).sw.Nodes[0].lossyHeld
+	room := shutCrossbar(t, false, 1<<20).sw.Nodes[0].chunks.lossy
 	r := shutCrossbar(t, false, uint32(100*room+250))
 	small := classed(1, 2, 2, 100)
 	for range room - 2 {
 		r.receive(0, small)
 	}
 	r.receive(0, classed(1, 2, 2, 1400), small, small, small, small)
-	if d, n := r.drops(), r.sw.Nodes[0]; n.held != room || d["ingress-queue"] != 1 || d["arena-exhausted"] != 2 {
-		t.Errorf("%d frames wait, drops %v; want %d, one refused and two without memory", n.held, d, room)
+	if d, n := r.drops(), r.sw.Nodes[0]; n.chunks.held != room || d["ingress-queue"] != 1 || d["arena-exhausted"] != 2 {
+		t.Errorf("%d frames wait, drops %v; want %d, one refused and two without memory", n.chunks.held, d, room)
 	}
 }
 
@@ -333,7 +333,7 @@ func TestCrossbarLeavesNoCharge(t *testing.T) {
 		sent += len(r.out(1))
 	}
 	n := r.sw.Nodes[0]
-	if d, charged := r.drops(), n.inputs.(waiting).EgressDrain(1, 0); sent+int(d["queue-flush"]) != 10 || n.held != 0 || charged != 0 {
-		t.Errorf("%d of 10 frames were sent, %v dropped; %d are held, %d bytes are charged", sent, d, n.held, charged)
+	if d, charged := r.drops(), n.inputs.(waiting).EgressDrain(1, 0); sent+int(d["queue-flush"]) != 10 || n.chunks.held != 0 || charged != 0 {
+		t.Errorf("%d of 10 frames were sent, %v dropped; %d are held, %d bytes are charged", sent, d, n.chunks.held, charged)
 	}
 }

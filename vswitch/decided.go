@@ -14,19 +14,19 @@ import (
 // emit puts a frame whose egress port, Meta.OutPort, is decided among those that the
 // egress stages take next.
 func (n *Node) emit(r frame.Ref) {
-	if n.decidedN == len(n.decided) {
+	if n.vec.decidedN == len(n.vec.decided) {
 		n.egress()
 	}
-	n.decided[n.decidedN] = r
-	n.decidedN++
+	n.vec.decided[n.vec.decidedN] = r
+	n.vec.decidedN++
 }
 
 // egress takes the decided frames to their queues, or drops them: it checks what must hold
 // for any frame at its egress port, sets the VLAN tag as the port requires, and shows the
 // frames that may leave to the features that must see them first.
 func (n *Node) egress() {
-	v := n.decided[:n.decidedN]
-	n.decidedN = 0
+	v := n.vec.decided[:n.vec.decidedN]
+	n.vec.decidedN = 0
 	k := 0
 	for _, r := range v {
 		m := n.arena.Meta(r)
@@ -47,7 +47,7 @@ func (n *Node) egress() {
 	if k == 0 {
 		return
 	}
-	if n.forwardsTo != 0 {
+	if n.stages.forwards != 0 {
 		n.showForwarded(v[:k])
 	}
 	n.enqueue(v[:k])
@@ -102,8 +102,8 @@ func (n *Node) unchanged(v []frame.Ref) {
 	if len(keep) == 0 {
 		return
 	}
-	for b := n.copiesTo; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Copies(keep)
+	for b := n.stages.copies; b != 0; b &= b - 1 {
+		n.stages.features[bits.TrailingZeros32(b)].Copies(keep)
 	}
 	n.enqueue(keep)
 }

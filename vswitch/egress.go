@@ -37,7 +37,7 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 // that go on.
 func (n *Node) showDeparting(ps *portState, port uint16, v []frame.Ref) []frame.Ref {
 	for b := ps.arc.departs; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Departs(port, v)
+		n.stages.features[bits.TrailingZeros32(b)].Departs(port, v)
 	}
 	if ps.arc.sheds != 0 {
 		v = n.sift(v)
@@ -48,7 +48,7 @@ func (n *Node) showDeparting(ps *portState, port uint16, v []frame.Ref) []frame.
 // showSent shows features what a port sends, which may change its length.
 func (n *Node) showSent(ps *portState, port uint16, v []frame.Ref) {
 	for b := ps.arc.sends; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Sends(port, v)
+		n.stages.features[bits.TrailingZeros32(b)].Sends(port, v)
 	}
 	for _, r := range v {
 		ps.tx.add(n.arena.Meta(r).Wire)

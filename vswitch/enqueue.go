@@ -56,7 +56,7 @@ func (n *Node) queueTrain(v []frame.Ref) bool {
 		n.await(ps, v)
 		return true
 	}
-	if ps.arc.claims|ps.arc.queued != 0 || (ps.sched.Bulk()&^ps.dropping)>>queue&1 == 0 || n.held+len(v) > n.lossyHeld ||
+	if ps.arc.claims|ps.arc.queued != 0 || (ps.sched.Bulk()&^ps.dropping)>>queue&1 == 0 || n.chunks.held+len(v) > n.chunks.lossy ||
 		!n.buffer.AdmitAll(n.arena, v) {
 		return false
 	}
@@ -83,7 +83,7 @@ func (n *Node) queue(v []frame.Ref) {
 
 // enter puts a frame, or a train, that the buffer has admitted into its egress queue.
 func (n *Node) enter(ps *portState, m *frame.Meta, v []frame.Ref) {
-	n.held += len(v)
+	n.chunks.held += len(v)
 	n.join(n.now, ps, m, v)
 }
 
@@ -110,7 +110,7 @@ func (n *Node) queueAsking(ps *portState, m *frame.Meta, v []frame.Ref) {
 	switch {
 	case ps.dropping>>m.Queue&1 != 0:
 		reason = frame.PFCWatchdog
-	case n.held >= n.lossyHeld && (n.held >= n.maxHeld || n.losslessClasses>>(m.Class&7)&1 == 0 || m.Flags&frame.IsClone != 0):
+	case n.chunks.held >= n.chunks.lossy && (n.chunks.held >= n.chunks.limit || n.flow.lossless>>(m.Class&7)&1 == 0 || m.Flags&frame.IsClone != 0):
 		reason = frame.ArenaExhausted
 	case m.Flags&frame.Flooded != 0 && !n.admitsFlood(ps, m):
 		reason = frame.FloodShare
@@ -136,7 +136,7 @@ func (n *Node) queueAsking(ps *portState, m *frame.Meta, v []frame.Ref) {
 // queueAsking asks applies. It is inlined.
 func (n *Node) admitsAlone(ps *portState, m *frame.Meta) bool {
 	return ps.sched != nil && n.inputs == nil && m.Flags&(frame.Claimed|frame.Flooded) == 0 &&
-		n.held < n.lossyHeld && (ps.dropping|ps.sched.Regulated())>>m.Queue&1 == 0
+		n.chunks.held < n.chunks.lossy && (ps.dropping|ps.sched.Regulated())>>m.Queue&1 == 0
 }
 
 // dropAtQueue drops a frame that may not join its queue.

@@ -38,7 +38,7 @@ func (n *Node) checkErrDisable(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	if ps.disabled != 0 {
 		if now < ps.disabled {
-			n.controlDue = min(n.controlDue, ps.disabled)
+			n.flow.due = min(n.flow.due, ps.disabled)
 			return
 		}
 		n.Enable(now, port)
@@ -60,7 +60,7 @@ func (n *Node) Disable(now frame.Time, port uint16, until frame.Time, by string)
 		return
 	}
 	ps.disabled = until
-	n.controlDue = min(n.controlDue, until)
+	n.flow.due = min(n.flow.due, until)
 	n.sw.disabledBy[port].Store(&by)
 	n.setDisabled(now, port, true)
 }
@@ -81,7 +81,7 @@ func (n *Node) setDisabled(now frame.Time, port uint16, disabled bool) {
 		word.And(^bit)
 	}
 	n.adoptLinks(now, n.sw.links.Add(1))
-	n.handedTo |= n.wakeBits &^ n.wakeBit // the others may sleep
+	n.others.handed |= n.others.bits &^ n.others.bit // the others may sleep
 }
 
 // Disabled reports whether a port of this worker is err-disabled.

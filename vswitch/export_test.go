@@ -6,4 +6,4 @@ package vswitch
 var FanConfig = fanConfig
 
 // Held returns how many frames count as held by the worker.
-func (n *Node) Held() int { return n.held }
+func (n *Node) Held() int { return n.chunks.held }

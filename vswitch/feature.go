@@ -363,17 +363,17 @@ func (cfg *Config) checkFeatures() error {
 }
 
 // Arm makes the worker call the features' Advance no later than at.
-func (n *Node) Arm(at frame.Time) { n.featuresDue = min(n.featuresDue, at) }
+func (n *Node) Arm(at frame.Time) { n.stages.due = min(n.stages.due, at) }
 
 // advanceFeatures runs what is due in features.
 func (n *Node) advanceFeatures(now frame.Time) {
-	n.featuresDue = frame.Never
-	for i := range n.features {
-		if f := &n.features[i]; f.Advance != nil {
+	n.stages.due = frame.Never
+	for i := range n.stages.features {
+		if f := &n.stages.features[i]; f.Advance != nil {
 			n.Arm(f.Advance(now))
 		}
 	}
-	if n.routeN > 0 { // frames that they sent
+	if n.routed.n > 0 { // frames that they sent
 		n.route(now)
 	}
 }
@@ -384,8 +384,8 @@ func (n *Node) QueueOf(class uint8) uint8 { return n.prog.class.Queue[class&7] &
 // Feature returns the Instance.State of a feature, nil if the worker never had options of
 // it. Like all readers of a node's state it must be called between two steps of the node.
 func (n *Node) Feature(name string) any {
-	for i := range n.features {
-		if f := &n.features[i]; f.State != nil && f.Name == name {
+	for i := range n.stages.features {
+		if f := &n.stages.features[i]; f.State != nil && f.Name == name {
 			return f.State
 		}
 	}
@@ -413,8 +413,8 @@ func (n *Node) Lead(by frame.Time, known bool) {
 
 // Timekeeper returns the feature that keeps synchronised time, nil if none does.
 func (n *Node) Timekeeper() feature.Timekeeper {
-	for i := range n.features {
-		if k, ok := n.features[i].State.(feature.Timekeeper); ok {
+	for i := range n.stages.features {
+		if k, ok := n.stages.features[i].State.(feature.Timekeeper); ok {
 			return k
 		}
 	}
@@ -423,8 +423,8 @@ func (n *Node) Timekeeper() feature.Timekeeper {
 
 // ReadFeatures calls emit with all counters of features, by feature.
 func (n *Node) ReadFeatures(emit func(f *Feature, counter int, port uint16, value float64, labels ...string)) {
-	for i := range n.features {
-		if f := &n.features[i]; f.Read != nil {
+	for i := range n.stages.features {
+		if f := &n.stages.features[i]; f.Read != nil {
 			f.Read(func(counter int, port uint16, value float64, labels ...string) {
 				emit(f.Feature, counter, port, value, labels...)
 			})

@@ -41,7 +41,7 @@ const leastFloods = 8
 // adoptFloods sets the limits of flood copies. The buffer must already have the same
 // configuration.
 func (n *Node) adoptFloods(c *Config) {
-	n.floodRoom = floodRoom{share: uint64(c.Buffer.FloodShare * (1 << 16))}
+	n.chunks.floods = floodRoom{share: uint64(c.Buffer.FloodShare * (1 << 16))}
 	largest := uint64(defaultMTU)
 	for i := range n.prog.ports {
 		size := n.prog.ports[i].maxFrame
@@ -50,21 +50,21 @@ func (n *Node) adoptFloods(c *Config) {
 		link.SetRate(c.Ports[i].Scheduler.Rate)
 		n.ports[i].floods.wait = max(link.Span(floodCredit*size), loopWait)
 	}
-	n.floodRoom.frames = max(int(n.buffer.Own(largest)/2), leastFloods)
+	n.chunks.floods.frames = max(int(n.buffer.Own(largest)/2), leastFloods)
 }
 
 // admitsFlood reports whether a copy of a flood may join an egress queue, with regard to
 // other frames.
 func (n *Node) admitsFlood(ps *portState, m *frame.Meta) bool {
 	f := &ps.floods
-	if f.frames >= n.floodRoom.frames {
+	if f.frames >= n.chunks.floods.frames {
 		return false
 	}
 	if !ps.sched.Exceeds(f.frames) || !ps.sched.WaitsSince(n.now-f.wait) {
 		return true
 	}
 	sent := ps.sched.Sent()
-	f.credit = min(f.credit+(sent-f.sent)*n.floodRoom.share>>16, floodCredit*uint64(n.prog.ports[m.OutPort].maxFrame))
+	f.credit = min(f.credit+(sent-f.sent)*n.chunks.floods.share>>16, floodCredit*uint64(n.prog.ports[m.OutPort].maxFrame))
 	f.sent = sent
 	if f.credit < uint64(m.Wire) {
 		return false

@@ -220,7 +220,7 @@ func TestFloodsLeaveRoomBetweenWorkers(t *testing.T) {
 	r := newRigOf(t, cfg, 2, 8192)
 	r.in(1, l2(1, 2))
 	from := r.sw.Nodes[0]
-	ring := from.handoff[1].ring
+	ring := from.others.out[1].ring
 	give := func(n int, b []byte) {
 		for range n {
 			from.Receive(r.now, 0, []frame.Ref{r.pools[0].New(b)})

@@ -6,7 +6,7 @@ import "gswitch/frame"
 
 // handOver gathers a frame for another worker.
 func (n *Node) handOver(worker int, r frame.Ref) {
-	h := &n.handoff[worker]
+	h := &n.others.out[worker]
 	if h.n == len(h.v) {
 		n.flushHandoff(worker)
 	}
@@ -17,7 +17,7 @@ func (n *Node) handOver(worker int, r frame.Ref) {
 
 // flushHandoffs moves what was gathered for all other workers.
 func (n *Node) flushHandoffs() {
-	for w := range n.handoff {
+	for w := range n.others.out {
 		n.flushHandoff(w)
 	}
 }
@@ -25,7 +25,7 @@ func (n *Node) flushHandoffs() {
 // flushHandoff moves the gathered frames to the worker's ring. What does not
 // fit is dropped here, where it can be counted.
 func (n *Node) flushHandoff(worker int) {
-	h := &n.handoff[worker]
+	h := &n.others.out[worker]
 	if h.n == 0 {
 		return
 	}
@@ -41,7 +41,7 @@ func (n *Node) flushHandoff(worker int) {
 		n.forgetHanded(worker)
 	}
 	if sent > 0 {
-		n.handedTo |= n.sw.Nodes[worker].wakeBit
+		n.others.handed |= n.sw.Nodes[worker].others.bit
 	}
 }
 
@@ -52,19 +52,19 @@ const takeVectors = 16
 // takeOver admits the frames that other workers passed to this one. A worker that passes
 // frames without pause does not keep this one from its ports.
 func (n *Node) takeOver() {
-	for i := range n.handIn {
-		ring := n.handIn[i]
+	for i := range n.others.in {
+		ring := n.others.in[i]
 		if ring == nil {
 			continue
 		}
 		for range takeVectors {
-			k := ring.Pop(n.taken[:])
-			v := n.arrived(n.taken[:k])
-			if n.decidedN > 0 { // what waited for its neighbour left before the others of its flow
+			k := ring.Pop(n.vec.taken[:])
+			v := n.arrived(n.vec.taken[:k])
+			if n.vec.decidedN > 0 { // what waited for its neighbour left before the others of its flow
 				n.egress()
 			}
 			n.enqueue(v)
-			if k < len(n.taken) {
+			if k < len(n.vec.taken) {
 				break
 			}
 		}

@@ -37,7 +37,7 @@ func TestScanLeavesRoom(t *testing.T) {
 	if len(free) < 2048 {
 		t.Errorf("%d of 4096 chunks are left", len(free))
 	}
-	if l := r.sw.Nodes[0].local; l.pending > r.sw.Nodes[0].maxHeld/8 || l.unresolved > MaxUnresolved {
+	if l := r.sw.Nodes[0].local; l.pending > r.sw.Nodes[0].chunks.limit/8 || l.unresolved > MaxUnresolved {
 		t.Errorf("%d frames wait for %d neighbours", l.pending, l.unresolved)
 	}
 	r.in(1, arp(wire.ARPRequest, wire.BroadcastMAC, hostMAC(2), "10.1.200.2", "10.1.0.1"))
@@ -309,7 +309,7 @@ func TestHandoffIsBounded(t *testing.T) {
 	}
 	n := r.sw.Nodes[1]
 	n.Advance(r.now)
-	if left := n.handIn[0].Len(); left == 0 {
+	if left := n.others.in[0].Len(); left == 0 {
 		t.Error("all was taken at once")
 	}
 	if n.Wake(r.now) > r.now {

@@ -17,8 +17,8 @@ func (n *Node) limitICMP(now frame.Time) {
 	if rate == 0 {
 		rate = defaultICMPRate
 	}
-	n.icmpLimit, _ = pipeline.NewEventMeter(rate, max(rate/10, 6))
-	n.icmpLimit.Take(now, 0)
+	n.own.icmp, _ = pipeline.NewEventMeter(rate, max(rate/10, 6))
+	n.own.icmp.Take(now, 0)
 }
 
 // unreach says what could not be reached.
@@ -116,7 +116,7 @@ func (n *Node) icmpError(now frame.Time, r frame.Ref, typ, code uint8, rest uint
 	if src.isMulticast(m) || src == (addrKey{}) || src == key4(0) || isICMPError(b, m) || m.Flags&frame.HasIPv4 != 0 && wire.IPv4(b[m.L3:]).FlagsOffset()&0x1fff != 0 {
 		return
 	}
-	if !n.icmpLimit.Take(now, 1) {
+	if !n.own.icmp.Take(now, 1) {
 		n.count.ICMPLimited++
 		return
 	}
@@ -162,8 +162,8 @@ func isICMPError(b []byte, m *frame.Meta) bool {
 // nextID returns the identification of the next IPv4 header that this worker
 // writes.
 func (n *Node) nextID() uint16 {
-	n.ipID++
-	return n.ipID
+	n.own.ipID++
+	return n.own.ipID
 }
 
 func (n *Node) writeError4(e frame.Ref, em *frame.Meta, f uint16, packet []byte, to addrKey, typ, code uint8, rest uint32) bool {

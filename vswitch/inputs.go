@@ -83,8 +83,8 @@ func (cfg *Config) checkInputs() error {
 // adoptInputs brings the worker in line with the configuration.
 func (n *Node) adoptInputs(now frame.Time) {
 	var in InputQueues
-	for i := range n.features {
-		if f := &n.features[i]; f.InputQueues != nil && in == nil {
+	for i := range n.stages.features {
+		if f := &n.stages.features[i]; f.InputQueues != nil && in == nil {
 			in = f.InputQueues(now)
 		}
 	}
@@ -117,12 +117,12 @@ func (n *Node) dismissInputs(now frame.Time) {
 }
 
 func (n *Node) flushInputs() {
-	for k := n.inputs.Flush(n.scratch[:]); k > 0; k = n.inputs.Flush(n.scratch[:]) {
-		n.held -= k
-		for _, r := range n.scratch[:k] {
+	for k := n.inputs.Flush(n.vec.scratch[:]); k > 0; k = n.inputs.Flush(n.vec.scratch[:]) {
+		n.chunks.held -= k
+		for _, r := range n.vec.scratch[:k] {
 			n.notExpected(n.arena.Meta(r))
 		}
-		n.dropAll(n.scratch[:k], frame.QueueFlush)
+		n.dropAll(n.vec.scratch[:k], frame.QueueFlush)
 	}
 }
 
@@ -139,18 +139,18 @@ func (n *Node) await(ps *portState, v []frame.Ref) {
 		n.dropAll(v, frame.PFCWatchdog)
 		return
 	}
-	room := n.lossyHeld
-	if n.losslessClasses>>class&1 != 0 {
-		room = n.maxHeld
+	room := n.chunks.lossy
+	if n.flow.lossless>>class&1 != 0 {
+		room = n.chunks.limit
 	}
-	for fit := min(room-n.held, len(v)); fit > 0; fit = min(room-n.held, len(v)) {
+	for fit := min(room-n.chunks.held, len(v)); fit > 0; fit = min(room-n.chunks.held, len(v)) {
 		refused := n.inputs.Arrive(n.now, v[:fit])
 		for i, r := range v[:fit] {
 			if refused>>i&1 != 0 {
 				n.drop(r, frame.IngressQueue)
 				continue
 			}
-			n.held++
+			n.chunks.held++
 			ps.sched.Expect(int(queue), n.arena.Meta(r).Wire)
 		}
 		v = v[fit:]
@@ -160,9 +160,9 @@ func (n *Node) await(ps *portState, v []frame.Ref) {
 
 // advanceInputs moves frames that have reached their egress queue by now into it.
 func (n *Node) advanceInputs(now frame.Time) {
-	for k, at := n.inputs.Next(now, n.crossed[:]); k > 0; k, at = n.inputs.Next(now, n.crossed[:]) {
+	for k, at := n.inputs.Next(now, n.vec.crossed[:]); k > 0; k, at = n.inputs.Next(now, n.vec.crossed[:]) {
 		for i := range k {
-			n.joinFromInput(at, n.crossed[i:i+1])
+			n.joinFromInput(at, n.vec.crossed[i:i+1])
 		}
 	}
 }
@@ -192,7 +192,7 @@ func (n *Node) joinFromInput(at frame.Time, v []frame.Ref) {
 		return
 	}
 	n.inputs.Leave(at, v)
-	n.held--
+	n.chunks.held--
 	n.ports[m.OutPort].queueDrops[m.Queue&7]++
 	n.drop(v[0], why)
 }

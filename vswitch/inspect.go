@@ -37,7 +37,7 @@ func (n *Node) Counts() Counts { return n.count }
 
 // SelfDrops returns the frames that the switch itself failed to make or send,
 // by reason.
-func (n *Node) SelfDrops() [frame.NumReasons]uint64 { return n.selfDrops }
+func (n *Node) SelfDrops() [frame.NumReasons]uint64 { return n.own.drops }
 
 // Owns reports whether this worker owns the egress queues of a port.
 func (n *Node) Owns(port uint16) bool {
@@ -111,7 +111,7 @@ func (n *Node) NeighborUse() (u NeighborUse) {
 // (queue lengths, buffer, pauses) stays.
 func (n *Node) ClearCounts() {
 	n.count = Counts{}
-	n.selfDrops = [frame.NumReasons]uint64{}
+	n.own.drops = [frame.NumReasons]uint64{}
 	n.paths.count = PathCounts{}
 	clear(n.routeCount)
 	clear(n.aclCount)

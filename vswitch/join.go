@@ -50,28 +50,28 @@ type Queued struct {
 
 // noteQueued keeps a frame for the features that look at what joins queues.
 func (n *Node) noteQueued(ps *portState, r frame.Ref, m *frame.Meta) {
-	if n.joinedN == len(n.joined) {
+	if n.stages.joinedN == len(n.stages.joined) {
 		n.showQueued()
 	}
 	bytes, place := ps.sched.Ahead(m.Queue)
-	n.joined[n.joinedN] = Queued{r, bytes, place + 1}
-	n.joinedN++
-	n.joinedFor |= ps.arc.queued
+	n.stages.joined[n.stages.joinedN] = Queued{r, bytes, place + 1}
+	n.stages.joinedN++
+	n.stages.joinedFor |= ps.arc.queued
 }
 
 // showQueued shows features the frames that have joined queues since it was last
 // called.
 func (n *Node) showQueued() {
-	v, b := n.joined[:n.joinedN], n.joinedFor
-	n.joinedN, n.joinedFor = 0, 0
+	v, b := n.stages.joined[:n.stages.joinedN], n.stages.joinedFor
+	n.stages.joinedN, n.stages.joinedFor = 0, 0
 	for ; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Queued(v)
+		n.stages.features[bits.TrailingZeros32(b)].Queued(v)
 	}
 }
 
 // left is passed by the frames of a port that no longer wait in its egress queues.
 func (n *Node) left(ps *portState, v []frame.Ref) {
-	if ps.arc.left|n.joinedFor != 0 {
+	if ps.arc.left|n.stages.joinedFor != 0 {
 		n.showLeft(ps, v)
 	}
 	if ps.floods.frames > 0 {
@@ -83,29 +83,29 @@ func (n *Node) left(ps *portState, v []frame.Ref) {
 
 // showLeft shows features frames that no longer wait.
 func (n *Node) showLeft(ps *portState, v []frame.Ref) {
-	if n.joinedN > 0 { // they may have joined in this vector
+	if n.stages.joinedN > 0 { // they may have joined in this vector
 		n.showQueued()
 	}
 	for b := ps.arc.left; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Left(v)
+		n.stages.features[bits.TrailingZeros32(b)].Left(v)
 	}
 }
 
 // leave takes frames that are sent, or dropped from their queues, out of the accounts of
 // the switch: features see that they left, and what they were charged to gets it back.
 func (n *Node) leave(now frame.Time, ps *portState, v []frame.Ref) {
-	if ps.arc.left|ps.arc.released|n.joinedFor != 0 || ps.floods.frames != 0 {
+	if ps.arc.left|ps.arc.released|n.stages.joinedFor != 0 || ps.floods.frames != 0 {
 		n.left(ps, v)
 		n.showReleased(ps, v)
 	}
 	if n.inputs != nil {
 		n.leaveInputs(now, v)
 	} else if len(v) > 1 { // one frame has no others to be summed up with
-		n.held -= n.buffer.ReleaseAll(n.arena, v)
+		n.chunks.held -= n.buffer.ReleaseAll(n.arena, v)
 	}
 	for _, r := range v {
 		if m := n.arena.Meta(r); m.Cost != 0 { // others, and frames of input queues that are gone
-			n.held--
+			n.chunks.held--
 			n.buffer.Release(m)
 		}
 	}
@@ -123,7 +123,7 @@ func (n *Node) leaveInputs(now frame.Time, v []frame.Ref) {
 			m.Pool = buffer.PoolNone
 		}
 		if k > 0 {
-			n.held -= k
+			n.chunks.held -= k
 			n.inputs.Leave(now, v[:k])
 		}
 		v = v[min(k+1, len(v)):]
@@ -137,7 +137,7 @@ func (n *Node) showReleased(ps *portState, v []frame.Ref) {
 	}
 	port := n.arena.Meta(v[0]).OutPort
 	for b := ps.arc.released; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Released(port, v)
+		n.stages.features[bits.TrailingZeros32(b)].Released(port, v)
 	}
 }
 
@@ -148,8 +148,8 @@ func (n *Node) flushPort(now frame.Time, port uint16) {
 		return
 	}
 	n.busy.remove(port)
-	for k := ps.sched.Flush(now, n.scratch[:]); k > 0; k = ps.sched.Flush(now, n.scratch[:]) {
-		n.dropQueued(now, ps, n.scratch[:k], frame.QueueFlush)
+	for k := ps.sched.Flush(now, n.vec.scratch[:]); k > 0; k = ps.sched.Flush(now, n.vec.scratch[:]) {
+		n.dropQueued(now, ps, n.vec.scratch[:k], frame.QueueFlush)
 	}
 }
 
@@ -157,8 +157,8 @@ func (n *Node) flushPort(now frame.Time, port uint16) {
 func (n *Node) flushQueue(now frame.Time, port uint16, queue int, why frame.Reason) {
 	ps := &n.ports[port]
 	s := ps.sched
-	for k := s.FlushQueue(now, queue, n.scratch[:]); k > 0; k = s.FlushQueue(now, queue, n.scratch[:]) {
-		n.dropQueued(now, ps, n.scratch[:k], why)
+	for k := s.FlushQueue(now, queue, n.vec.scratch[:]); k > 0; k = s.FlushQueue(now, queue, n.vec.scratch[:]) {
+		n.dropQueued(now, ps, n.vec.scratch[:k], why)
 	}
 }
 

@@ -16,7 +16,7 @@ func (n *Node) linkLocal(now frame.Time, r frame.Ref, m *frame.Meta) bool {
 		return true
 	}
 	for b := n.ports[m.InPort].arc.linkLocal; b != 0; b &= b - 1 {
-		if n.features[bits.TrailingZeros32(b)].LinkLocal(now, m.InPort, r) {
+		if n.stages.features[bits.TrailingZeros32(b)].LinkLocal(now, m.InPort, r) {
 			n.drop(r, frame.LocalConsumed)
 			return true
 		}

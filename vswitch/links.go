@@ -16,10 +16,10 @@ func (n *Node) SetLink(now frame.Time, port uint16, up bool) {
 	}
 	links := n.sw.links.Add(1)
 	n.adoptLinks(now, links)
-	n.handedTo |= n.wakeBits &^ n.wakeBit // the others may sleep
-	n.flowControl(now)                    // what was queued there made room
+	n.others.handed |= n.others.bits &^ n.others.bit // the others may sleep
+	n.flowControl(now)                               // what was queued there made room
 	n.freeDropped()
-	if n.sendsN > 0 {
+	if n.stages.sendsN > 0 {
 		n.sendAll(now)
 	}
 }

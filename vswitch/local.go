@@ -61,9 +61,9 @@ func (l *local) adopt(now frame.Time) {
 func (n *Node) toLocal(r frame.Ref) {
 	m := n.arena.Meta(r)
 	m.Flags |= frame.ToLocal
-	if n.forwardsTo != 0 {
-		n.scratchOne[0] = r
-		n.showForwarded(n.scratchOne[:])
+	if n.stages.forwards != 0 {
+		n.vec.one[0] = r
+		n.showForwarded(n.vec.one[:])
 	}
 	if n.local == nil {
 		n.handOver(0, r)

@@ -43,74 +43,26 @@ type Node struct {
 	touched portSet // own ports that may send earlier than when last asked
 	buffer  *buffer.Buffer
 	shared  scheduler.Shared // by queues of several ports
-	// Where frames wait before their egress queue; nil: nowhere.
-	inputs  InputQueues
-	crossed [vector]frame.Ref // from them
-	held    int               // frames in the queues
-	maxHeld int
-	// The part of maxHeld that lossy frames may take. The rest is the headroom of
-	// lossless frames; while short is set, all lossless classes are paused.
-	lossyHeld int
-	counted   bool // the buffer counts and divides chunks
-	short     bool
-	floodRoom floodRoom
-	acl       aclState
-	memo      memo
-	local     *local // the slow path, worker 0 only
+	inputs  InputQueues      // where frames wait before their egress queue; nil: nowhere
+	chunks  chunks
+	acl     aclState
+	memo    memo
+	local   *local // the slow path, worker 0 only
 
-	// Scratch space for one vector.
-	routeVec   [vector]frame.Ref
-	routeID    [vector]uint32
-	routeAddr  [vector]addresses
-	routeN     int
-	alone      bool    // one frame is routed
-	lastHop    nextHop // and its MAC, of the frame before in the vector
-	lastMAC    uint64
-	decided    [vector]frame.Ref // frames whose egress port is decided
-	decidedN   int
-	copies     [vector]frame.Ref // mirror copies
-	copiesN    int
-	scratch    [vector]frame.Ref
-	taken      [vector]frame.Ref // from another worker
-	scratchOne [1]frame.Ref
-	arriving   [vector]frame.Ref // what features look at
-	dead       [4 * vector]frame.Ref
-	deadN      int
+	// Room for the vector that is in hand.
+	vec    vectors
+	routed routedVector
+	others otherWorkers
 
-	// To and from other workers, by worker.
-	handoff  []handoff
-	handIn   []*frame.Ring
-	handedTo uint64
-	wakeBit  uint64     // bit of this worker in the engine
-	wakeBits uint64     // bits of all workers of the switch
-	wants    []wantMask // by port: pauses wanted by this worker's share of the buffer
+	count  Counts
+	own    ownFrames
+	rng    frame.Rand
+	flow   flowState
+	stages stages
 
-	count           Counts
-	selfDrops       [frame.NumReasons]uint64 // our own frames that could not be made or sent
-	icmpLimit       pipeline.Meter
-	redirected      redirects
-	ipID            uint16 // of the last IPv4 header of our own
-	rng             frame.Rand
-	controlDue      frame.Time             // next timer of flow control
-	pauses          *pauseLog              // nil: no log
-	featuresDue     frame.Time             // next timer of a feature
-	deferred        [vector]composedNotice // messages that wait for the end of the vector
-	deferredN       int
-	features        []running      // by the index of each in the package's features
-	joined          [vector]Queued // frames that joined queues and that features have not seen yet
-	joinedN         int
-	joinedFor       uint32               // the features that will see them
-	forwardsTo      uint32               // the features that see frames before they join
-	copiesTo        uint32               // the features that see mirror copies
-	droppedTo       uint32               // the features that see dropped frames
-	sends           [2][vector]frame.Ref // what features send once the vector is queued, and what they send in the meantime
-	sending         uint8                // which of the two is next
-	sendsN          int
-	sweepAt         frame.Time // when dynamic thresholds are judged again
-	ageAt           frame.Time // next step of ageing
-	losslessClasses uint8
-	routeCount      []Traffic // by route id
-	aclCount        []Traffic // by rule id
+	ageAt      frame.Time // next step of ageing
+	routeCount []Traffic  // by route id
+	aclCount   []Traffic  // by rule id
 
 	paths paths
 	shown *scheduler.ShownLoads // of own ports, to other workers; nil if not needed
@@ -118,11 +70,93 @@ type Node struct {
 	dropped []frame.Ref // listed for a capture instead of freed; capacity 0 while none runs
 }
 
+// chunks are those that a worker's frames hold.
+type chunks struct {
+	held  int // by frames in the queues
+	limit int
+	// The part of limit that lossy frames may take. The rest is the headroom of lossless
+	// frames; while short is set, all lossless classes are paused.
+	lossy   int
+	counted bool // the buffer counts and divides chunks
+	short   bool
+	floods  floodRoom
+}
+
+// vectors is room for the frames that a step has in hand.
+type vectors struct {
+	crossed  [vector]frame.Ref // from the input queues
+	decided  [vector]frame.Ref // whose egress port is decided
+	decidedN int
+	copies   [vector]frame.Ref // for mirrors
+	copiesN  int
+	scratch  [vector]frame.Ref
+	taken    [vector]frame.Ref // from another worker
+	one      [1]frame.Ref
+	arriving [vector]frame.Ref // what features look at
+	dead     [4 * vector]frame.Ref
+	deadN    int
+}
+
+// routedVector is the part of a vector that is routed.
+type routedVector struct {
+	vec     [vector]frame.Ref
+	id      [vector]uint32
+	addr    [vector]addresses
+	n       int
+	alone   bool    // one frame is routed
+	lastHop nextHop // and its MAC, of the frame before in the vector
+	lastMAC uint64
+}
+
+// otherWorkers is what goes to the other workers of the switch, and comes from them.
+type otherWorkers struct {
+	out    []handoff     // by worker, as in
+	in     []*frame.Ring // frames for own ports
+	handed uint64        // workers to wake at the end of this step
+	bit    uint64        // of this worker in the engine
+	bits   uint64        // of all workers of the switch
+}
+
+// handoff is what goes to one worker.
 type handoff struct {
 	ring   *frame.Ring
 	v      [vector]frame.Ref
 	n      int
 	floods bool // it contains copies of floods
+}
+
+// ownFrames is what a worker keeps of frames that the switch itself makes.
+type ownFrames struct {
+	drops      [frame.NumReasons]uint64 // that could not be made or sent
+	icmp       pipeline.Meter
+	redirected redirects
+	ipID       uint16 // of the last IPv4 header
+}
+
+// flowState is the flow control of a worker beyond its ports.
+type flowState struct {
+	wants    []wantMask // by port: pauses wanted by this worker's share of the buffer
+	due      frame.Time // next timer
+	log      *pauseLog  // nil: none
+	sweepAt  frame.Time // when dynamic thresholds are judged again
+	lossless uint8      // classes
+}
+
+// stages is what features of a worker are called with, and what they left to do.
+type stages struct {
+	features  []running      // by the index of each in the package's features
+	due       frame.Time     // next timer of a feature
+	joined    [vector]Queued // frames that joined queues and that features have not seen yet
+	joinedN   int
+	joinedFor uint32               // the features that will see them
+	forwards  uint32               // the features that see frames before they join
+	copies    uint32               // the features that see mirror copies
+	dropped   uint32               // the features that see dropped frames
+	sends     [2][vector]frame.Ref // what features send once the vector is queued, and what they send in the meantime
+	sending   uint8                // which of the two is next
+	sendsN    int
+	deferred  [vector]composedNotice // messages that wait for the end of the vector
+	deferredN int
 }
 
 // portState is what one worker keeps of a port.
@@ -195,24 +229,24 @@ func (n *Node) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	} else {
 		n.fromTwin(now, port, pp, ps, v)
 	}
-	if n.routeN > 0 {
+	if n.routed.n > 0 {
 		n.route(now)
 	}
-	if n.decidedN > 0 {
+	if n.vec.decidedN > 0 {
 		n.egress()
 	}
-	if n.joinedN+n.deferredN > 0 {
+	if n.stages.joinedN+n.stages.deferredN > 0 {
 		n.endVector(now)
 	}
 
 	n.flowControl(now)
-	if len(n.handoff) > 1 {
+	if len(n.others.out) > 1 {
 		n.flushHandoffs()
 	}
-	if n.deadN > 0 {
+	if n.vec.deadN > 0 {
 		n.freeDropped()
 	}
-	if n.sendsN > 0 {
+	if n.stages.sendsN > 0 {
 		n.sendAll(now)
 	}
 }
@@ -266,7 +300,7 @@ func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	}
 	// Frames that waited earlier are for Advance (TimerWake): before PortWake nothing
 	// happens here, and a recorder does not record it.
-	if n.sendsN > 0 && (released > 0 || shed) {
+	if n.stages.sendsN > 0 && (released > 0 || shed) {
 		n.sendAll(now)
 	}
 	return k
@@ -285,13 +319,13 @@ func (n *Node) Advance(now frame.Time) {
 	if links := n.sw.links.Load(); links != n.links {
 		n.adoptLinks(now, links)
 	}
-	if len(n.handIn) > 1 {
+	if len(n.others.in) > 1 {
 		n.takeOver()
 	}
 	if n.local != nil {
 		n.local.advance(now)
 	}
-	if n.decidedN > 0 {
+	if n.vec.decidedN > 0 {
 		n.egress()
 	}
 	if n.inputs != nil {
@@ -301,20 +335,20 @@ func (n *Node) Advance(now frame.Time) {
 		n.age(now)
 	}
 	n.advanceFlowControl(now)
-	if now >= n.featuresDue {
+	if now >= n.stages.due {
 		n.advanceFeatures(now)
 	}
-	if n.decidedN > 0 {
+	if n.vec.decidedN > 0 {
 		n.egress()
 	}
-	if n.joinedN+n.deferredN > 0 {
+	if n.stages.joinedN+n.stages.deferredN > 0 {
 		n.endVector(now)
 	}
-	if len(n.handoff) > 1 {
+	if len(n.others.out) > 1 {
 		n.flushHandoffs()
 	}
 	n.freeDropped()
-	if n.sendsN > 0 {
+	if n.stages.sendsN > 0 {
 		n.sendAll(now)
 	}
 }
@@ -330,15 +364,15 @@ func (n *Node) Wake(now frame.Time) frame.Time {
 
 // TimerWake implements frame.Stepper.
 func (n *Node) TimerWake(now frame.Time) frame.Time {
-	if n.sw.program.Load() != n.prog || n.sw.links.Load() != n.links || n.sendsN+n.decidedN > 0 {
+	if n.sw.program.Load() != n.prog || n.sw.links.Load() != n.links || n.stages.sendsN+n.vec.decidedN > 0 {
 		return now
 	}
-	for _, ring := range n.handIn {
+	for _, ring := range n.others.in {
 		if ring != nil && ring.Len() > 0 {
 			return now
 		}
 	}
-	t := min(n.controlDue, n.sweepAt, n.featuresDue)
+	t := min(n.flow.due, n.flow.sweepAt, n.stages.due)
 	if n.index == 0 {
 		t = min(t, n.ageAt)
 	}
@@ -381,8 +415,8 @@ func (n *Node) Touched(out []uint16) (k int) {
 // Handoff returns, as a bitmap of the engine's workers, to which workers this one has
 // passed frames since the last call: an engine wakes those that sleep.
 func (n *Node) Handoff() uint64 {
-	w := n.handedTo
-	n.handedTo = 0
+	w := n.others.handed
+	n.others.handed = 0
 	return w
 }
 
@@ -391,11 +425,11 @@ func (n *Node) drop(r frame.Ref, reason frame.Reason) {
 	m := n.arena.Meta(r)
 	m.Reason = reason
 	n.countDrop(m.InPort, reason)
-	if n.deadN == len(n.dead) {
+	if n.vec.deadN == len(n.vec.dead) {
 		n.freeDropped()
 	}
-	n.dead[n.deadN] = r
-	n.deadN++
+	n.vec.dead[n.vec.deadN] = r
+	n.vec.deadN++
 }
 
 func (n *Node) dropAll(v []frame.Ref, reason frame.Reason) {
@@ -408,23 +442,23 @@ func (n *Node) countDrop(in uint16, reason frame.Reason) {
 	if int(in) < len(n.ports) {
 		n.ports[in].drops[reason]++
 	} else {
-		n.selfDrops[reason]++
+		n.own.drops[reason]++
 	}
 }
 
 // freeDropped frees the dropped frames, or lists them for a capture.
 func (n *Node) freeDropped() {
-	if n.droppedTo != 0 && n.deadN > 0 {
-		n.showDropped(n.dead[:n.deadN])
+	if n.stages.dropped != 0 && n.vec.deadN > 0 {
+		n.showDropped(n.vec.dead[:n.vec.deadN])
 	}
-	for _, r := range n.dead[:n.deadN] {
+	for _, r := range n.vec.dead[:n.vec.deadN] {
 		if len(n.dropped) < cap(n.dropped) {
 			n.dropped = append(n.dropped, r)
 		} else {
 			n.pool.Free(r)
 		}
 	}
-	n.deadN = 0
+	n.vec.deadN = 0
 }
 
 // TapDrops gives the node the memory in which to list the frames it drops,
@@ -443,12 +477,12 @@ func (n *Node) TakeDrops() []frame.Ref {
 // removed: frames that wait for a neighbour or come from other workers.
 func (n *Node) Flush(now frame.Time) {
 	n.now = now
-	for _, ring := range n.handIn {
+	for _, ring := range n.others.in {
 		if ring == nil {
 			continue
 		}
-		for k := ring.Pop(n.scratch[:]); k > 0; k = ring.Pop(n.scratch[:]) {
-			n.dropAll(n.scratch[:k], frame.QueueFlush)
+		for k := ring.Pop(n.vec.scratch[:]); k > 0; k = ring.Pop(n.vec.scratch[:]) {
+			n.dropAll(n.vec.scratch[:k], frame.QueueFlush)
 		}
 	}
 	if n.inputs != nil {
@@ -459,12 +493,12 @@ func (n *Node) Flush(now frame.Time) {
 			n.local.remove(n.local.first, frame.QueueFlush)
 		}
 	}
-	n.dropAll(n.decided[:n.decidedN], frame.QueueFlush)
-	n.decidedN = 0
+	n.dropAll(n.vec.decided[:n.vec.decidedN], frame.QueueFlush)
+	n.vec.decidedN = 0
 	n.freeDropped()
-	for _, r := range n.sends[n.sending][:n.sendsN] {
+	for _, r := range n.stages.sends[n.stages.sending][:n.stages.sendsN] {
 		n.countDrop(n.arena.Meta(r).InPort, frame.QueueFlush)
 		n.pool.Free(r)
 	}
-	n.sendsN = 0
+	n.stages.sendsN = 0
 }

@@ -129,14 +129,14 @@ type composedNotice struct {
 func (n *Node) sendNotice(now frame.Time, s composedNotice) {
 	m := n.arena.Meta(s.r)
 	if s.ipv6 {
-		n.scratchOne[0] = s.r
-		n.parser.Parse(n.arena, n.scratchOne[:])
+		n.vec.one[0] = s.r
+		n.parser.Parse(n.arena, n.vec.one[:])
 	} else {
 		n.parser.OwnICMP4(m, n.arena.Bytes(s.r))
 	}
 	m.Class = n.prog.class.DSCP[noticeDSCP]
 	if s.routed {
-		if n.routeN == len(n.routeVec) {
+		if n.routed.n == len(n.routed.vec) {
 			n.route(now)
 		}
 		n.toRoute(s.r)
@@ -154,12 +154,12 @@ func (n *Node) DeferNotice(t *Message, to *notice.Sender) bool {
 	switch {
 	case !ok:
 		return false
-	case n.deferredN == len(n.deferred):
+	case n.stages.deferredN == len(n.stages.deferred):
 		n.pool.Free(s.r)
 		return false
 	}
-	n.deferred[n.deferredN] = s
-	n.deferredN++
+	n.stages.deferred[n.stages.deferredN] = s
+	n.stages.deferredN++
 	return true
 }
 
@@ -167,14 +167,14 @@ func (n *Node) DeferNotice(t *Message, to *notice.Sender) bool {
 // Notices join queues themselves, but cause no further ones.
 func (n *Node) endVector(now frame.Time) {
 	n.showQueued()
-	for i := 0; i < n.deferredN; i++ {
-		n.sendNotice(now, n.deferred[i])
+	for i := 0; i < n.stages.deferredN; i++ {
+		n.sendNotice(now, n.stages.deferred[i])
 	}
-	n.deferredN = 0
-	if n.routeN > 0 {
+	n.stages.deferredN = 0
+	if n.routed.n > 0 {
 		n.route(now)
 	}
-	if n.decidedN > 0 {
+	if n.vec.decidedN > 0 {
 		n.egress()
 	}
 	n.showQueued()

@@ -15,7 +15,7 @@ const ownShare = 8
 func (n *Node) adoptOwn(now frame.Time, ps *portState, c *PortConfig) {
 	rate := uint64(0)
 	if n.prog.Config.ShareOwn {
-		rate = c.rate() / ownShare / uint64(len(n.handIn))
+		rate = c.rate() / ownShare / uint64(len(n.others.in))
 	}
 	if rate != ps.ownRate {
 		ps.ownRate = rate

@@ -157,7 +157,7 @@ func (n *Node) adoptPaths(configured bool) {
 		return // only table entries changed
 	}
 	var shown *scheduler.ShownLoads
-	if len(n.handIn) > 1 {
+	if len(n.others.in) > 1 {
 		shown = n.shown
 	}
 	x.exact = rt.exact
@@ -195,7 +195,7 @@ func (n *Node) choose(group uint32, m *frame.Meta) uint32 {
 	g := n.prog.routing.groups[group]
 	key := m.Hash
 	if kind := g.Chooser(); kind != pipeline.ChooseHash && n.paths.exempt>>(m.Class&7)&1 == 0 {
-		if kind.ByLoad() && n.decidedN > 0 { // the loads of queues contain the frames before it
+		if kind.ByLoad() && n.vec.decidedN > 0 { // the loads of queues contain the frames before it
 			n.egress()
 		}
 		switch kind {

@@ -66,16 +66,16 @@ type openPauses struct {
 func (n *Node) adoptPauseLog(c PauseLog) (anew bool) {
 	switch {
 	case c.Keep <= 0:
-		n.pauses = nil
+		n.flow.log = nil
 		return false
-	case n.pauses == nil:
-		n.pauses, anew = &pauseLog{ended: make([]Pause, 0, c.Keep)}, true
-	case n.pauses.cfg.Keep != c.Keep:
-		n.pauses.resize(c.Keep)
+	case n.flow.log == nil:
+		n.flow.log, anew = &pauseLog{ended: make([]Pause, 0, c.Keep)}, true
+	case n.flow.log.cfg.Keep != c.Keep:
+		n.flow.log.resize(c.Keep)
 	}
-	n.pauses.cfg = c
-	for len(n.pauses.open) < len(n.ports) {
-		n.pauses.open = append(n.pauses.open, openPauses{})
+	n.flow.log.cfg = c
+	for len(n.flow.log.open) < len(n.ports) {
+		n.flow.log.open = append(n.flow.log.open, openPauses{})
 	}
 	return anew
 }
@@ -106,7 +106,7 @@ func (l *pauseLog) resize(keep int) {
 // logAsked notes what this worker's share of the buffer wants paused of a
 // port's neighbour.
 func (n *Node) logAsked(now frame.Time, port uint16, want uint8) {
-	l := n.pauses
+	l := n.flow.log
 	o := &l.open[port]
 	for m := o.asked &^ want; m != 0; m &= m - 1 {
 		l.end(&o.pause[0][bits.TrailingZeros8(m)], now)
@@ -114,7 +114,7 @@ func (n *Node) logAsked(now frame.Time, port uint16, want uint8) {
 	for m := want &^ o.asked; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		p := &o.pause[0][c]
-		*p = Pause{Port: port, Class: uint8(c), Asked: true, Short: n.short, From: now, To: frame.Never, Held: n.heldFrom(port, uint8(c))}
+		*p = Pause{Port: port, Class: uint8(c), Asked: true, Short: n.chunks.short, From: now, To: frame.Never, Held: n.heldFrom(port, uint8(c))}
 		n.causes(p)
 	}
 	o.asked = want
@@ -123,7 +123,7 @@ func (n *Node) logAsked(now frame.Time, port uint16, want uint8) {
 // logReceived notes what changed of the pauses that a port's neighbour asked
 // for.
 func (n *Node) logReceived(now frame.Time, port uint16, changed uint8) {
-	l := n.pauses
+	l := n.flow.log
 	o := &l.open[port]
 	for m := changed; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
@@ -170,7 +170,7 @@ func (n *Node) causes(p *Pause) {
 	} else {
 		n.fillsBuffer(p)
 	}
-	bytes := &n.pauses.bytes
+	bytes := &n.flow.log.bytes
 	for k := range p.Causes {
 		most := -1
 		for i := range n.ports {
@@ -197,7 +197,7 @@ func before(stuck *portSet, bytes *[MaxPorts]uint64, i, k int) bool {
 // fillsBuffer adds up by egress port what came by the port of a pause and
 // waits in the egress queues.
 func (n *Node) fillsBuffer(p *Pause) {
-	bytes, queue := &n.pauses.bytes, int(n.prog.class.Queue[p.Class])
+	bytes, queue := &n.flow.log.bytes, int(n.prog.class.Queue[p.Class])
 	arena, in, class := n.arena, p.Port, p.Class
 	for i := range n.ports {
 		bytes[i] = 0
@@ -205,7 +205,7 @@ func (n *Node) fillsBuffer(p *Pause) {
 		if s == nil || s.Waiting()>>queue&1 == 0 {
 			continue
 		}
-		left := n.pauses.cfg.Look
+		left := n.flow.log.cfg.Look
 		s.Each(queue, func(r frame.Ref) bool {
 			if m := arena.Meta(r); m.InPort == in && m.Class == class {
 				bytes[i] += uint64(m.Wire)
@@ -220,12 +220,12 @@ func (n *Node) fillsBuffer(p *Pause) {
 // pause, of its class and of those above, which count for it; and returns the
 // egress ports that hold it up.
 func (n *Node) fillsIngress(p *Pause) (stuck portSet) {
-	bytes, arena := &n.pauses.bytes, n.arena
+	bytes, arena := &n.flow.log.bytes, n.arena
 	for i := range n.ports {
 		bytes[i] = 0
 	}
 	for class := int(p.Class); class < 8; class++ {
-		left := n.pauses.cfg.Look
+		left := n.flow.log.cfg.Look
 		n.inputs.Each(p.Port, uint8(class), func(r frame.Ref) bool {
 			m := arena.Meta(r)
 			bytes[m.OutPort%MaxPorts] += uint64(m.Wire)
@@ -244,7 +244,7 @@ func (n *Node) fillsIngress(p *Pause) (stuck portSet) {
 // one worker asks for lasts while its share of the buffer wants it; a neighbour is paused
 // while any worker wants it.
 func (n *Node) Pauses(v []Pause) ([]Pause, uint64) {
-	l := n.pauses
+	l := n.flow.log
 	if l == nil {
 		return v, 0
 	}

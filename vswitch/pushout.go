@@ -84,15 +84,15 @@ func (n *Node) pushOutAt(ps *portState, queue uint8) {
 
 // dropPushedOut drops a frame that the scheduler pushed out for another one.
 func (n *Node) dropPushedOut(ps *portState, r frame.Ref) {
-	n.scratchOne[0] = r
-	n.leave(n.now, ps, n.scratchOne[:])
+	n.vec.one[0] = r
+	n.leave(n.now, ps, n.vec.one[:])
 	n.drop(r, frame.PushedOut)
 }
 
 // dropShed drops the frames that the scheduler dropped at the head of its queues.
 func (n *Node) dropShed(now frame.Time, ps *portState) {
-	for k := ps.sched.TakeShed(n.scratch[:]); k > 0; k = ps.sched.TakeShed(n.scratch[:]) {
-		n.dropQueued(now, ps, n.scratch[:k], frame.QueueShed)
+	for k := ps.sched.TakeShed(n.vec.scratch[:]); k > 0; k = ps.sched.TakeShed(n.vec.scratch[:]) {
+		n.dropQueued(now, ps, n.vec.scratch[:k], frame.QueueShed)
 	}
 	n.flowControl(now)
 	n.freeDropped()

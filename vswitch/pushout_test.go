@@ -56,8 +56,8 @@ func TestPushOut(t *testing.T) {
 		t.Errorf("%v frames by class left: the lower class took room of the higher", n)
 	}
 	node := r.sw.Nodes[0]
-	if held := node.buffer.Held(0, 1) + node.buffer.Held(0, 2) + node.buffer.Held(0, 3); held != 0 || node.held != 0 {
-		t.Errorf("%d bytes and %d frames are charged when nothing waits", held, node.held)
+	if held := node.buffer.Held(0, 1) + node.buffer.Held(0, 2) + node.buffer.Held(0, 3); held != 0 || node.chunks.held != 0 {
+		t.Errorf("%d bytes and %d frames are charged when nothing waits", held, node.chunks.held)
 	}
 	if s := node.Scheduler(2).Stats(r.now, 1, false); s.Evicted == 0 {
 		t.Error("no frame of the lowest queue was pushed out")
@@ -86,7 +86,7 @@ func TestPushOutOfAFullBuffer(t *testing.T) {
 	if n := r.byClass(2); n[2] != 10 || n[1]+10+int(refused) != 30 {
 		t.Errorf("%v frames by class left, %d were refused", n, refused)
 	}
-	if node := r.sw.Nodes[0]; node.held != 0 || node.buffer.Held(0, 1)+node.buffer.Held(0, 2) != 0 {
+	if node := r.sw.Nodes[0]; node.chunks.held != 0 || node.buffer.Held(0, 1)+node.buffer.Held(0, 2) != 0 {
 		t.Error("frames are charged when nothing waits")
 	}
 }
@@ -180,7 +180,7 @@ func TestAdmissionOfAQueue(t *testing.T) {
 	if d[frame.QueueShed] != 3 || n[2] != 1 {
 		t.Errorf("%d shed and %d left, want 3 and 1", d[frame.QueueShed], n[2])
 	}
-	if node := r.sw.Nodes[0]; node.held != 0 || node.buffer.Held(0, 2) != 0 {
+	if node := r.sw.Nodes[0]; node.chunks.held != 0 || node.buffer.Held(0, 2) != 0 {
 		t.Error("frames that were shed are charged still")
 	}
 	r.in(0, tagged(2, 0, 3, 200), tagged(2, 0, 3, 200))
@@ -212,8 +212,8 @@ func TestPolicyOverPorts(t *testing.T) {
 	node := r.sw.Nodes[0]
 	one, _ := node.Scheduler(2).QueueLen(0)
 	two, _ := node.Scheduler(3).QueueLen(0)
-	if n := r.counts(0).Drops[frame.PushedOut]; n != 5 || one != 7 || two != 3 || node.held != 10 {
-		t.Errorf("%d are pushed out, %d and %d wait, %d are held; want 5, 7, 3 and 10", n, one, two, node.held)
+	if n := r.counts(0).Drops[frame.PushedOut]; n != 5 || one != 7 || two != 3 || node.chunks.held != 10 {
+		t.Errorf("%d are pushed out, %d and %d wait, %d are held; want 5, 7, 3 and 10", n, one, two, node.chunks.held)
 	}
 	if n := node.Scheduler(2).Stats(r.now, 0, false).Evicted; n != 5 {
 		t.Errorf("the port that gave up 5 frames counts %d", n)
@@ -230,8 +230,8 @@ func TestPolicyOverPorts(t *testing.T) {
 		a += len(r.out(2))
 		b += len(r.out(3))
 	}
-	if n := r.counts(0).Drops[frame.PushedOut]; n != 6 || a != 7 || b != 3 || node.held != 0 {
-		t.Errorf("%d are pushed out, %d and %d leave, and %d are held still; want 6, 7, 3 and 0", n, a, b, node.held)
+	if n := r.counts(0).Drops[frame.PushedOut]; n != 6 || a != 7 || b != 3 || node.chunks.held != 0 {
+		t.Errorf("%d are pushed out, %d and %d leave, and %d are held still; want 6, 7, 3 and 0", n, a, b, node.chunks.held)
 	}
 }
 

@@ -22,7 +22,7 @@ func (n *Node) redirect(now frame.Time, r frame.Ref, m *frame.Meta, hop nextHop,
 	if prog.Config.NoRedirects || m.Flags&unanswerable != 0 || !prog.onLink(hop.iface, a.src) {
 		return
 	}
-	again := &n.redirected[n.neighbors.home(hop.iface, a.src)%uint32(len(n.redirected))]
+	again := &n.own.redirected[n.neighbors.home(hop.iface, a.src)%uint32(len(n.own.redirected))]
 	if now < *again {
 		return
 	}
@@ -42,7 +42,7 @@ const quoteRedirect = (1280 - wire.IPv6Len - wire.NDRedirectLen - wire.NDLinkLay
 // the destination itself or a router by its link-local address; other
 // addresses of routers may not be named (RFC 4861 4.5).
 func (n *Node) redirect6(now frame.Time, r frame.Ref, m *frame.Meta, hop nextHop, a *addresses) {
-	if hop.key != a.dst && !hop.key.addr().IsLinkLocalUnicast() || !n.icmpLimit.Take(now, 1) {
+	if hop.key != a.dst && !hop.key.addr().IsLinkLocalUnicast() || !n.own.icmp.Take(now, 1) {
 		return
 	}
 	f := &n.prog.ifaces[hop.iface]

@@ -37,7 +37,7 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 		}
 		n.icmpUnreachable(now, r, m, unreachHost)
 		n.drop(r, frame.NeighborFailed)
-	case nb.pending.Len() >= neighborPending || l.pending >= max(n.maxHeld/8, 1):
+	case nb.pending.Len() >= neighborPending || l.pending >= max(n.chunks.limit/8, 1):
 		l.elsewhere(r, m, frame.NeighborQueue)
 	default:
 		l.pending++
@@ -261,11 +261,11 @@ func (n *Node) send(b []byte, port, vid uint16, dst wire.MAC) {
 	n.count.Made++
 	r := n.pool.New(b)
 	if r == frame.Nil {
-		n.selfDrops[frame.ArenaExhausted]++
+		n.own.drops[frame.ArenaExhausted]++
 		return
 	}
-	n.scratchOne[0] = r
-	n.parser.Parse(n.arena, n.scratchOne[:])
+	n.vec.one[0] = r
+	n.parser.Parse(n.arena, n.vec.one[:])
 	m := n.arena.Meta(r)
 	m.Arrival, m.VID = n.now, vid
 	m.Class = n.prog.class.DSCP[networkControl]

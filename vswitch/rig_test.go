@@ -66,8 +66,8 @@ func (r *rig) close(depot *frame.Depot, chunks int) {
 	}
 	for _, n := range r.sw.Nodes {
 		n.Flush(r.now)
-		if n.held != 0 {
-			r.t.Errorf("%d frames count as held, and none is", n.held)
+		if n.chunks.held != 0 {
+			r.t.Errorf("%d frames count as held, and none is", n.chunks.held)
 		}
 	}
 	for _, p := range r.pools {

@@ -37,21 +37,21 @@ func (n *Node) receiveRouted(v []frame.Ref) {
 
 // toRoute gathers a frame for the route stage, which runs after bridge.
 func (n *Node) toRoute(r frame.Ref) {
-	n.routeVec[n.routeN] = r
-	n.routeN++
+	n.routed.vec[n.routed.n] = r
+	n.routed.n++
 }
 
 // route forwards the gathered frames by network address: lookups for the whole
 // vector first, so that their cache misses overlap, then the rewrites.
 func (n *Node) route(now frame.Time) {
-	v := n.routeVec[:n.routeN]
-	n.routeN, n.alone = 0, n.routeN == 1
-	n.lastMAC = 0 // a neighbour may have changed since the vector before
+	v := n.routed.vec[:n.routed.n]
+	n.routed.n, n.routed.alone = 0, n.routed.n == 1
+	n.routed.lastMAC = 0 // a neighbour may have changed since the vector before
 	n.recheck()
 	n.lookupRoutes(v)
 	for i, r := range v {
 		m := n.arena.Meta(r)
-		id := n.routeID[i]
+		id := n.routed.id[i]
 		switch {
 		case m.Reason != frame.Keep:
 			n.drop(r, m.Reason)
@@ -59,12 +59,12 @@ func (n *Node) route(now frame.Time) {
 			n.toLocal(r)
 		case m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0:
 			n.drop(r, frame.LocalUnhandled)
-		case id == pipeline.NoEntry && n.routeAddr[i].dst.unroutable(m):
+		case id == pipeline.NoEntry && n.routed.addr[i].dst.unroutable(m):
 			n.drop(r, frame.MulticastRouted) // a martian: no ICMP error is sent (RFC 1812 section 5.3.7)
 		case id == pipeline.NoEntry:
 			n.unreachable(now, r)
 		default:
-			n.routeOne(now, r, m, id, &n.routeAddr[i])
+			n.routeOne(now, r, m, id, &n.routed.addr[i])
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (n *Node) lookupRoutes(v []frame.Ref) {
 	id := uint32(pipeline.NoEntry)
 	for i, r := range v {
 		m := n.arena.Meta(r)
-		a := &n.routeAddr[i]
+		a := &n.routed.addr[i]
 		if m.Reason != frame.Keep {
 			continue // route drops it
 		}
@@ -88,7 +88,7 @@ func (n *Node) lookupRoutes(v []frame.Ref) {
 		if f := m.Flags & (frame.HasIPv4 | frame.HasIPv6); a.dst != last || f != family {
 			last, family, id = a.dst, f, lookupRoute(table, m, &a.dst)
 		}
-		n.routeID[i] = id
+		n.routed.id[i] = id
 	}
 }
 
@@ -149,7 +149,7 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a
 			if h.port == m.InPort {
 				n.redirect(now, r, m, prog.routing.hops[i], a)
 			}
-			if n.alone {
+			if n.routed.alone {
 				n.remember(m, a, id, e, &prog.ifaces[prog.routing.hops[i].iface], h.mac)
 			}
 			n.rewrite(r, m, h.mac)
@@ -168,10 +168,10 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a
 		n.drop(r, frame.MTUExceeded)
 		return
 	}
-	if hop != n.lastHop || n.lastMAC == 0 {
-		n.lastHop, n.lastMAC = hop, n.neighbors.lookup(hop.iface, hop.key)
+	if hop != n.routed.lastHop || n.routed.lastMAC == 0 {
+		n.routed.lastHop, n.routed.lastMAC = hop, n.neighbors.lookup(hop.iface, hop.key)
 	}
-	mac := n.lastMAC
+	mac := n.routed.lastMAC
 	if mac == 0 {
 		m.Flags |= frame.Routed
 		n.toLocal(r) // the slow path resolves the neighbour
@@ -180,7 +180,7 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a
 	if f.port == m.InPort || f.port == frame.NoPort && f.vid == m.VID {
 		n.redirect(now, r, m, hop, a)
 	}
-	if n.alone {
+	if n.routed.alone {
 		n.remember(m, a, id, e, f, mac)
 	}
 	n.sendRouted(r, m, f, mac)

@@ -55,13 +55,13 @@ func (n *Node) Discard(r frame.Ref) { n.pool.Free(r) }
 // frame and returns false.
 func (n *Node) Send(r frame.Ref) bool {
 	n.count.Made++
-	if n.sendsN == vector {
+	if n.stages.sendsN == vector {
 		n.countDrop(n.arena.Meta(r).InPort, frame.OwnShare)
 		n.pool.Free(r)
 		return false
 	}
-	n.sends[n.sending&1][n.sendsN] = r
-	n.sendsN++
+	n.stages.sends[n.stages.sending&1][n.stages.sendsN] = r
+	n.stages.sendsN++
 	return true
 }
 
@@ -69,8 +69,8 @@ func (n *Node) Send(r frame.Ref) bool {
 // the other half.
 func (n *Node) sendAll(now frame.Time) {
 	n.now = now
-	v := n.sends[n.sending&1][:n.sendsN]
-	n.sending, n.sendsN = n.sending^1, 0
+	v := n.stages.sends[n.stages.sending&1][:n.stages.sendsN]
+	n.stages.sending, n.stages.sendsN = n.stages.sending^1, 0
 	keep := v[:0]
 	for _, r := range v {
 		m := n.arena.Meta(r)
@@ -85,17 +85,17 @@ func (n *Node) sendAll(now frame.Time) {
 		n.toRoute(r)
 	}
 	n.unchanged(keep)
-	if n.routeN > 0 {
+	if n.routed.n > 0 {
 		n.route(now)
 	}
-	if n.decidedN > 0 {
+	if n.vec.decidedN > 0 {
 		n.egress()
 	}
-	if n.joinedN+n.deferredN > 0 {
+	if n.stages.joinedN+n.stages.deferredN > 0 {
 		n.endVector(now)
 	}
 	n.flowControl(now)
-	for w := range n.handoff {
+	for w := range n.others.out {
 		n.flushHandoff(w)
 	}
 	n.freeDropped()
@@ -114,18 +114,18 @@ func (n *Node) Draining(port uint16) uint8 { return n.ports[port].dropping }
 // Charge charges a frame to its ingress port and class, and its egress port and
 // queue, and reports false if the buffer has no room for it.
 func (n *Node) Charge(m *frame.Meta) bool {
-	if n.held >= n.maxHeld || n.buffer.Try(m) != frame.Keep {
+	if n.chunks.held >= n.chunks.limit || n.buffer.Try(m) != frame.Keep {
 		return false
 	}
-	n.held++
+	n.chunks.held++
 	return true
 }
 
 // Join puts a frame that is charged into the egress queue that its Meta names.
 func (n *Node) Join(r frame.Ref) {
-	n.scratchOne[0] = r
+	n.vec.one[0] = r
 	m := n.arena.Meta(r)
-	n.join(n.now, &n.ports[m.OutPort], m, n.scratchOne[:])
+	n.join(n.now, &n.ports[m.OutPort], m, n.vec.one[:])
 }
 
 // Extract removes from an egress queue with a scheduler.FlowFIFO the first frame with the
@@ -134,8 +134,8 @@ func (n *Node) Extract(port uint16, queue int, hash uint32, one func(frame.Ref) 
 	ps := &n.ports[port]
 	r := ps.sched.ExtractFirst(n.now, queue, hash, one)
 	if r != frame.Nil {
-		n.scratchOne[0] = r
-		n.left(ps, n.scratchOne[:])
+		n.vec.one[0] = r
+		n.left(ps, n.vec.one[:])
 	}
 	return r
 }

@@ -19,21 +19,21 @@ type running struct {
 // adoptFeatures makes the instances of the features that a configuration has and the
 // worker has not had so far.
 func (n *Node) adoptFeatures(cfg *Config) {
-	if n.features == nil {
-		n.features = make([]running, len(features))
+	if n.stages.features == nil {
+		n.stages.features = make([]running, len(features))
 	}
 	for i, f := range features {
-		if r := &n.features[i]; r.State == nil && cfg.uses(f) {
+		if r := &n.stages.features[i]; r.State == nil && cfg.uses(f) {
 			*r = running{f, f.New(n)}
 		}
 	}
-	n.forwardsTo, n.copiesTo = 0, 0
-	for i := range n.features {
-		if f := &n.features[i]; f.Forwards != nil && cfg.uses(f.Feature) {
-			n.forwardsTo |= 1 << i
+	n.stages.forwards, n.stages.copies = 0, 0
+	for i := range n.stages.features {
+		if f := &n.stages.features[i]; f.Forwards != nil && cfg.uses(f.Feature) {
+			n.stages.forwards |= 1 << i
 		}
-		if f := &n.features[i]; f.Copies != nil && cfg.uses(f.Feature) {
-			n.copiesTo |= 1 << i
+		if f := &n.stages.features[i]; f.Copies != nil && cfg.uses(f.Feature) {
+			n.stages.copies |= 1 << i
 		}
 	}
 }
@@ -42,8 +42,8 @@ func (n *Node) adoptFeatures(cfg *Config) {
 func (n *Node) adoptWraps(port uint16, c *PortConfig) {
 	ps := &n.ports[port]
 	ps.wraps = 0
-	for i := range n.features {
-		if f := &n.features[i]; f.Wrapped != nil && f.Wrapped(port, c) {
+	for i := range n.stages.features {
+		if f := &n.stages.features[i]; f.Wrapped != nil && f.Wrapped(port, c) {
 			ps.wraps |= 1 << i
 		}
 	}
@@ -52,29 +52,29 @@ func (n *Node) adoptWraps(port uint16, c *PortConfig) {
 // unwrap shows features frames that are not parsed yet, in a copy of the vector, so that
 // the caller's can stay on its stack.
 func (n *Node) unwrap(now frame.Time, port uint16, v []frame.Ref) {
-	w := n.scratch[:copy(n.scratch[:], v)]
+	w := n.vec.scratch[:copy(n.vec.scratch[:], v)]
 	for b := n.ports[port].wraps; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Unwrap(now, port, w)
+		n.stages.features[bits.TrailingZeros32(b)].Unwrap(now, port, w)
 	}
 }
 
 // showForwarded shows features frames on their way to a queue.
 func (n *Node) showForwarded(v []frame.Ref) {
-	for b := n.forwardsTo; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Forwards(n.now, v)
+	for b := n.stages.forwards; b != 0; b &= b - 1 {
+		n.stages.features[bits.TrailingZeros32(b)].Forwards(n.now, v)
 	}
 }
 
 // beginAdoption calls Adopt of the features, before any port is adopted.
 func (n *Node) beginAdoption(now frame.Time) {
-	n.droppedTo = 0
-	for i := range n.features {
-		f := &n.features[i]
+	n.stages.dropped = 0
+	for i := range n.stages.features {
+		f := &n.stages.features[i]
 		if f.Adopt != nil {
 			f.Adopt(now)
 		}
 		if f.Dropped != nil {
-			n.droppedTo |= 1 << i
+			n.stages.dropped |= 1 << i
 		}
 	}
 }
@@ -83,8 +83,8 @@ func (n *Node) beginAdoption(now frame.Time) {
 func (n *Node) adoptArrivals(port uint16, c *PortConfig) {
 	ps := &n.ports[port]
 	ps.arrives, ps.admitted = 0, 0
-	for i := range n.features {
-		f := &n.features[i]
+	for i := range n.stages.features {
+		f := &n.stages.features[i]
 		if f.Listens != nil && f.Listens(port, c) {
 			ps.arrives |= 1 << i
 		}
@@ -97,9 +97,9 @@ func (n *Node) adoptArrivals(port uint16, c *PortConfig) {
 // arrive shows features frames that came in by a port, and returns those that
 // go on.
 func (n *Node) arrive(now frame.Time, port uint16, v []frame.Ref) []frame.Ref {
-	w := n.arriving[:copy(n.arriving[:], v)] // so that the caller's may stay on its stack
+	w := n.vec.arriving[:copy(n.vec.arriving[:], v)] // so that the caller's may stay on its stack
 	for b := n.ports[port].arrives; b != 0; b &= b - 1 {
-		w = n.features[bits.TrailingZeros32(b)].Arrives(now, port, w)
+		w = n.stages.features[bits.TrailingZeros32(b)].Arrives(now, port, w)
 	}
 	return w
 }
@@ -107,16 +107,16 @@ func (n *Node) arrive(now frame.Time, port uint16, v []frame.Ref) []frame.Ref {
 // admitted shows features frames that came in by a port and passed its list, in a
 // copy of the vector, as unwrap.
 func (n *Node) admitted(now frame.Time, port uint16, v []frame.Ref) {
-	w := n.scratch[:copy(n.scratch[:], v)]
+	w := n.vec.scratch[:copy(n.vec.scratch[:], v)]
 	for b := n.ports[port].admitted; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Admitted(now, port, w)
+		n.stages.features[bits.TrailingZeros32(b)].Admitted(now, port, w)
 	}
 }
 
 // controlled reports whether a feature of an own port understands a MAC control frame.
 func (n *Node) controlled(port uint16, c wire.MACControl) bool {
 	for b := n.ports[port].arc.controls; b != 0; b &= b - 1 {
-		if n.features[bits.TrailingZeros32(b)].Control(port, c) {
+		if n.stages.features[bits.TrailingZeros32(b)].Control(port, c) {
 			return true
 		}
 	}
@@ -126,7 +126,7 @@ func (n *Node) controlled(port uint16, c wire.MACControl) bool {
 // claimed reports whether a feature has queued a frame that it claims.
 func (n *Node) claimed(ps *portState, r frame.Ref) bool {
 	for b := ps.arc.claims; b != 0; b &= b - 1 {
-		if n.features[bits.TrailingZeros32(b)].Claims(r) {
+		if n.stages.features[bits.TrailingZeros32(b)].Claims(r) {
 			return true
 		}
 	}
@@ -137,7 +137,7 @@ func (n *Node) claimed(ps *portState, r frame.Ref) bool {
 // classes.
 func (n *Node) notifyPaused(now frame.Time, port uint16) {
 	for b := n.ports[port].arc.paused; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Paused(now, port)
+		n.stages.features[bits.TrailingZeros32(b)].Paused(now, port)
 	}
 }
 
@@ -145,14 +145,14 @@ func (n *Node) notifyPaused(now frame.Time, port uint16) {
 // asked to pause.
 func (n *Node) notifyPauses(now frame.Time, port uint16) {
 	for b := n.ports[port].arc.pauses; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Pauses(now, port)
+		n.stages.features[bits.TrailingZeros32(b)].Pauses(now, port)
 	}
 }
 
 // showDropped shows features what is dropped.
 func (n *Node) showDropped(v []frame.Ref) {
-	for b := n.droppedTo; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Dropped(v)
+	for b := n.stages.dropped; b != 0; b &= b - 1 {
+		n.stages.features[bits.TrailingZeros32(b)].Dropped(v)
 	}
 }
 
@@ -172,8 +172,8 @@ type arc struct {
 func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
 	a := &n.ports[port].arc
 	*a = arc{}
-	for i := range n.features {
-		if f := &n.features[i]; f.Port != nil {
+	for i := range n.stages.features {
+		if f := &n.stages.features[i]; f.Port != nil {
 			s, bit := f.Port(now, port, c), uint32(1)<<i
 			for k, of := range [...]*uint32{&a.queued, &a.left, &a.departs, &a.claims, &a.released, &a.paused, &a.pauses, &a.linkLocal, &a.requests, &a.sends, &a.sheds, &a.controls} {
 				if s>>k&1 != 0 {
@@ -187,8 +187,8 @@ func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
 
 // adoptQueues lets features change what the queues of an own port are made from.
 func (n *Node) adoptQueues(port uint16, c *PortConfig, s *scheduler.PortConfig) {
-	for i := range n.features {
-		if f := &n.features[i]; f.Queues != nil {
+	for i := range n.stages.features {
+		if f := &n.stages.features[i]; f.Queues != nil {
 			f.Queues(port, c, s)
 		}
 	}
@@ -196,8 +196,8 @@ func (n *Node) adoptQueues(port uint16, c *PortConfig, s *scheduler.PortConfig) 
 
 // rerouted calls Routed of the features: routes may have changed.
 func (n *Node) rerouted() {
-	for i := range n.features {
-		if f := &n.features[i]; f.Routed != nil {
+	for i := range n.stages.features {
+		if f := &n.stages.features[i]; f.Routed != nil {
 			f.Routed()
 		}
 	}
@@ -206,8 +206,8 @@ func (n *Node) rerouted() {
 // dismissArc is adoptArc for a port that is gone.
 func (n *Node) dismissArc(port uint16) {
 	n.ports[port].arc = arc{}
-	for i := range n.features {
-		if f := &n.features[i]; f.Dismiss != nil {
+	for i := range n.stages.features {
+		if f := &n.stages.features[i]; f.Dismiss != nil {
 			f.Dismiss(port)
 		}
 	}

@@ -73,7 +73,7 @@ func New(cfg *Config, pools []*frame.Pool) (*Switch, error) {
 		for j, to := range sw.Nodes {
 			if i != j {
 				ring := frame.NewRing(handRing)
-				from.handoff[j].ring, to.handIn[i] = ring, ring
+				from.others.out[j].ring, to.others.in[i] = ring, ring
 			}
 		}
 	}
@@ -98,19 +98,19 @@ func (sw *Switch) compile(cfg *Config, workers int) (*Program, error) {
 func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Node, error) {
 	cfg := prog.Config
 	n := &Node{sw: sw, index: i, arena: pool.Arena, pool: pool, fdb: sw.fdb, neighbors: sw.neighbors,
-		selfMAC: cfg.MAC.Uint64(), handoff: make([]handoff, workers), handIn: make([]*frame.Ring, workers), wants: make([]wantMask, MaxPorts)}
-	n.wakeBit, n.wakeBits = 1<<i, 1<<workers-1
+		selfMAC: cfg.MAC.Uint64(), others: otherWorkers{out: make([]handoff, workers), in: make([]*frame.Ring, workers)}, flow: flowState{wants: make([]wantMask, MaxPorts)}}
+	n.others.bit, n.others.bits = 1<<i, 1<<workers-1
 	if cfg.Workers != nil {
-		n.wakeBit, n.wakeBits = 1<<cfg.Workers[i], 0
+		n.others.bit, n.others.bits = 1<<cfg.Workers[i], 0
 		for _, w := range cfg.Workers {
-			n.wakeBits |= 1 << w
+			n.others.bits |= 1 << w
 		}
 	}
 	if workers > 1 {
 		n.shown = scheduler.NewShownLoads()
 	}
 	n.rng = frame.NewRand(cfg.Seed ^ uint64(i)<<48)
-	n.sweepAt, n.featuresDue = frame.Never, frame.Never
+	n.flow.sweepAt, n.stages.due = frame.Never, frame.Never
 	buf, err := buffer.New(bufferConfig(cfg, workers, pool))
 	if err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)

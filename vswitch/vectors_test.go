@@ -158,8 +158,8 @@ func TestVectorsActAsTheirFrames(t *testing.T) {
 func (r *rig) charged() string {
 	var b strings.Builder
 	for w, n := range r.sw.Nodes {
-		if n.held != 0 {
-			fmt.Fprintf(&b, "worker %d: %d frames", w, n.held)
+		if n.chunks.held != 0 {
+			fmt.Fprintf(&b, "worker %d: %d frames", w, n.chunks.held)
 		}
 		for p := range n.ports {
 			for class := range uint8(8) {
