@@ -94,7 +94,7 @@ func (d *Discipline) Inside() *scheduler.Inside { return Inside("live", d.Stats(
 // Inside implements scheduler.Divided.
 func (w *Watch) Inside() *scheduler.Inside { return Inside("shadow", w.Stats()) }
 
-// Inside is what queues of a policy counted, as the scheduler tells it.
+// Inside is what queues of a policy counted, as the scheduler reads it.
 func Inside(kind string, stats []QueueStats) *scheduler.Inside {
 	in := &scheduler.Inside{Counters: counters, Kind: kind, Queues: make([]scheduler.Inner, len(stats))}
 	for i := range stats {
