@@ -139,15 +139,15 @@ func (n *Node) await(ps *portState, v []frame.Ref) {
 		n.dropAll(v, frame.PFCWatchdog)
 		return
 	}
-	room := n.lossyHeld
+	room, why := n.lossyHeld, frame.IngressQueue
 	if n.losslessClasses>>class&1 != 0 {
-		room = n.maxHeld
+		room, why = n.maxHeld, frame.HeadroomFull
 	}
 	for fit := min(room-n.held, len(v)); fit > 0; fit = min(room-n.held, len(v)) {
 		refused := n.inputs.Arrive(n.now, v[:fit])
 		for i, r := range v[:fit] {
 			if refused>>i&1 != 0 {
-				n.drop(r, frame.IngressQueue)
+				n.drop(r, why)
 				continue
 			}
 			n.held++
