@@ -207,7 +207,7 @@ type BufferConfig struct {
 	// ends. It is part of the headroom.
 	Response frame.Time
 	// Lateness is how much longer a pause may take because nodes run late: a property of
-	// the engine, not of the link. Only headroom and stages allow for it.
+	// the engine, not of the link. Only headroom, stages and input queues allow for it.
 	Lateness frame.Time
 	// AllowLoss accepts a Headroom that is too small, for experiments.
 	AllowLoss bool

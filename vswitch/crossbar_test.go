@@ -162,23 +162,25 @@ func TestCrossbarConservation(t *testing.T) {
 }
 
 // A frame that does not fit is dropped under a reason of its own, where nothing
-// is lossless.
+// is lossless; one of a lossless class has found no headroom.
 func TestCrossbarTailDrop(t *testing.T) {
-	cfg := crossbarConfig(3, Crossing{Ingress: 4000, Egress: 2000, TotalCap: true})
-	cfg.PFC = PFCConfig{}
-	r := newRig(t, cfg)
-	for range 10 {
-		r.in(0, classed(1, 2, 0, 1000))
-	}
-	r.advance(frame.Millisecond)
-	for range 10 {
-		r.in(0, classed(1, 2, 0, 1000))
-	}
-	if d := r.drops(); d["ingress-queue"] == 0 || len(d) != 1 {
-		t.Errorf("drops %v", d)
-	}
-	if held := r.sw.Nodes[0].inputs.Bytes(0, 0); held != 4000 || r.drops()["ingress-queue"] != 14 {
-		t.Errorf("%d bytes wait, drops %v", held, r.drops())
+	for why, on := range map[string]PFCConfig{"ingress-queue": {}, "headroom-full": {Mode: pfc.PFC, Classes: 1}} {
+		cfg := crossbarConfig(3, Crossing{Ingress: 4000, Egress: 2000, TotalCap: true, Pause: 3000, Unpause: 1000})
+		cfg.PFC, cfg.Buffer.AllowLoss = on, true
+		r := newRig(t, cfg)
+		for range 10 {
+			r.in(0, classed(1, 2, 0, 1000))
+		}
+		r.advance(frame.Millisecond)
+		for range 10 {
+			r.in(0, classed(1, 2, 0, 1000))
+		}
+		if d := r.drops(); d[why] != 14 || len(d) != 1 {
+			t.Errorf("drops %v, want 14 for %s", d, why)
+		}
+		if held := r.sw.Nodes[0].inputs.Bytes(0, 0); held != 4000 {
+			t.Errorf("%s: %d bytes wait", why, held)
+		}
 	}
 }
 

@@ -139,15 +139,15 @@ func (n *Node) await(ps *portState, v []frame.Ref) {
 		n.dropAll(v, frame.PFCWatchdog)
 		return
 	}
-	room := n.chunks.lossy
+	room, why := n.chunks.lossy, frame.IngressQueue
 	if n.flow.lossless>>class&1 != 0 {
-		room = n.chunks.limit
+		room, why = n.chunks.limit, frame.HeadroomFull
 	}
 	for fit := min(room-n.chunks.held, len(v)); fit > 0; fit = min(room-n.chunks.held, len(v)) {
 		refused := n.inputs.Arrive(n.now, v[:fit])
 		for i, r := range v[:fit] {
 			if refused>>i&1 != 0 {
-				n.drop(r, frame.IngressQueue)
+				n.drop(r, why)
 				continue
 			}
 			n.chunks.held++

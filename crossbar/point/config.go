@@ -246,7 +246,7 @@ func (c *Config) thresholds(cfg *vswitch.Config, x *crossbar.Config) error {
 	if auto {
 		x.Unpause = min(x.Unpause, max(x.Pause, 1)-1) // of another port
 	}
-	peak := uint64(0)
+	peak, late := uint64(0), uint64(0)
 	for i, q := range queues {
 		t, err := q.Thresholds()
 		if err == nil {
@@ -257,9 +257,15 @@ func (c *Config) thresholds(cfg *vswitch.Config, x *crossbar.Config) error {
 		}
 		peak = max(peak, q.Classes*(uint64(x.Pause)+t.Frame+t.Skid))
 		x.Chunks.Headroom = max(x.Chunks.Headroom, uint32(q.Classes*(2+t.Skid/uint64(smallest+q.Link.Overhead))))
+		late = max(late, q.Classes*buffer.Headroom(buffer.Link{Rate: q.Link.Rate, Response: cfg.Buffer.Lateness}, 0).Response)
 	}
 	if rest := uint64(x.Ingress) - min(peak, uint64(x.Ingress)); rest > 0 {
 		x.Lossy = uint32(rest)
+	}
+	// The thresholds are those of exact nodes: what comes while nodes are late has room of
+	// its own.
+	if !cfg.Buffer.AllowLoss {
+		x.Ingress = uint32(min(uint64(x.Ingress)+late, MaxQueue))
 	}
 	return nil
 }

@@ -66,13 +66,8 @@ func (n *Network) catchUp() frame.Time {
 // frames, in a run that is of use: the switch notices late that it needs one,
 // the neighbour that it came, and meanwhile its link makes good for having been
 // late before. Each is a quarter of T at most, or the run is invalid. It is as long
-// until a stage acts. Input queues have bounds of their own.
-func (n *Network) lateness() frame.Time {
-	if n.cfg.passage() != nil {
-		return 0
-	}
-	return n.catchUp() / 4 * 3
-}
+// until a stage acts.
+func (n *Network) lateness() frame.Time { return n.catchUp() / 4 * 3 }
 
 func (n *Network) hostConfig(node int) *hostnic.Config {
 	t, h := n.Topology, &n.cfg.Host

@@ -205,9 +205,10 @@ func (n *Network) port(c *vswitch.PortConfig, node, p int) error {
 }
 
 // lateBytes returns how much more headroom a port's lossless classes need than on exact
-// nodes. The buffer grows by the same amount, so that thresholds stay as they are.
+// nodes. The buffer grows by the same amount, so that thresholds stay as they are. Where
+// there are input queues their lossless frames wait in them, and they grow instead.
 func (n *Network) lateBytes(l *fabric.Link) uint64 {
-	if !n.cfg.PFC.On || n.cfg.Buffer.AllowLoss {
+	if !n.cfg.PFC.On || n.cfg.Buffer.AllowLoss || n.cfg.passage() != nil {
 		return 0
 	}
 	each := late(l, n.lateness())
