@@ -389,6 +389,15 @@ func (w *Watcher) loop(now frame.Time, s *Slot, hops []hop) {
 	slices.Sort(nodes)
 	found := cycles(nodes, edges)
 	if len(found) == 0 {
+		if w.circulates(hops, ok) {
+			for _, h := range hops {
+				w.vague(k, h.sw)
+			}
+			if ok {
+				seen.slot = s.Number
+				w.loops[k] = seen
+			}
+		}
 		return
 	}
 	cycle := found[0]
@@ -418,6 +427,24 @@ func (w *Watcher) loop(now frame.Time, s *Slot, hops []hop) {
 		w.out = append(w.out, Finding{Kind: Looped, Flow: k, Switch: cycle[0], Port: NoPort, Next: -1, From: s.From, Seen: now, Packets: inside, Entered: entered, Cycle: cycle})
 	}
 	w.loops[k] = c
+}
+
+// circulates reports whether a flow of which tables dropped packets goes on in a loop
+// that its ports do not show: an encoded table keeps those of the first packet of a slot,
+// and that may be one whose time to live was over. The others did not vanish there, since
+// more were counted than came from hosts. known says that the flow looped just before;
+// otherwise what comes from hosts has to be counted in the same slots.
+func (w *Watcher) circulates(hops []hop, known bool) bool {
+	var entered, most int64
+	dropped := false
+	for _, h := range hops {
+		if h.In != NoPort && w.end(h.sw, h.In).Switch < 0 {
+			entered += int64(h.Packets)
+		}
+		most = max(most, int64(h.Packets))
+		dropped = dropped || h.Out == NoPort && h.sure()
+	}
+	return dropped && most > entered+loopSlack && (known || w.apart == 0 && entered > 0)
 }
 
 // circle is what is known of a flow whose switches forward it in a ring.

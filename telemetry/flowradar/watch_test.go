@@ -99,6 +99,33 @@ func TestBlackholeWatch(t *testing.T) {
 	}
 }
 
+// A flow whose first packet of a slot is one that circulated until its time to live was
+// over did not vanish: an encoded table has the ports of that packet for all of them. The
+// loop is the same one when it shows again.
+func TestLoopExpires(t *testing.T) {
+	around := func(entered, inside uint32, out uint16) (v [4][]Record) {
+		if entered > 0 {
+			v[0] = []Record{rec(entered, 0, 1)}
+		}
+		v[1], v[2] = []Record{rec(inside, 0, 1)}, []Record{rec(inside, 0, out)}
+		return v
+	}
+	for what, x := range map[string]struct {
+		v    [][4][]Record
+		want string
+	}{
+		"in the middle":     {[][4][]Record{around(2, 62, 0), around(2, 42, NoPort), around(2, 32, NoPort), around(2, 33, NoPort), around(2, 32, 0)}, "[0: loop at 1 port 2047, 62]"},
+		"nothing more came": {[][4][]Record{around(2, 62, 0), around(2, 42, NoPort), around(0, 32, NoPort), around(0, 32, NoPort)}, "[0: loop at 1 port 2047, 62]"},
+		"first":             {[][4][]Record{around(2, 32, NoPort)}, "[]"},
+		"no loop":           {[][4][]Record{around(32, 32, NoPort)}, "[0: blackhole at 2 port 2047, 32]"},
+		"from elsewhere":    {[][4][]Record{around(0, 32, NoPort)}, "[0: blackhole at 2 port 2047, 32]"},
+	} {
+		if got := fmt.Sprint(slots(NewWatcher(line), nil, x.v...)); got != x.want {
+			t.Errorf("%s: %s, want %s", what, got, x.want)
+		}
+	}
+}
+
 // Where slots of switches begin at other times, packets may be counted in an earlier or
 // a later slot behind a link: they are not lost. What is lost is known later.
 func TestLooseWatch(t *testing.T) {
