@@ -112,7 +112,7 @@ var keys = []Key{
 	{"late_frames_total", OfRun, false, "", "Frames that reached a host after their connection was closed: repeated data and acknowledgements that nobody needs."},
 	{"arena_exhausted_total", OfRun, false, "", "Of the frames dropped, those for which the program had no memory set aside. No real network would have lost them: a run with any is not to be trusted."},
 	{"drop_share", OfRun, false, "", "The same as a share of the data frames that hosts sent."},
-	{"faults_total", OfRun, false, "", "Frames that links lost or spoiled as the scenario's faults say."},
+	{"faults_total", OfRun, false, "", "Frames that links lost or spoiled as the scenario's faults say, and those that waited for a link when it failed."},
 	{"marks_total", OfRun, false, "", "Data frames that arrived with a congestion mark."},
 	{"pauses_total", OfRun, false, "", "Times that a class of a port was paused."},
 	{"pause_frames_total", OfRun, false, "", "Pause frames that switches sent, renewals included."},

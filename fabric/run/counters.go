@@ -134,6 +134,7 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 			lost += k
 		}
 	}
+	lost -= c.Drops[frame.QueueFlush] // by a fault
 	put("drops_total", float64(lost))
 	judgeLossless(n, c.Drops[frame.HeadroomFull], out)
 	put("data_frames_total", float64(c.Data))
@@ -168,7 +169,7 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	}
 	put("pause_share", c.Pauses.Time.Seconds()/(float64(ports)*now.Seconds()))
 	put("host_pause_share", c.Paused.Seconds()/(float64(len(n.Hosts))*now.Seconds()))
-	spoiled := uint64(0)
+	spoiled := c.Drops[frame.QueueFlush]
 	for _, k := range links {
 		spoiled += k
 	}

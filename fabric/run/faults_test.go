@@ -27,3 +27,22 @@ func TestFaultsAddUp(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What waits for a link when that fails is lost by the fault: no switch wanted for room.
+// What comes for the link later is dropped, since no route leads around it.
+func TestFaultTakesWhatWaits(t *testing.T) {
+	f := execute(t, `version: 1
+topology: {generate: star(3), classes: {host: {rate: 10Gbps, delay: 1us}}}
+switch: {buffer: {size: 10MB, alpha: 64}}
+hosts: {cc: none, params: {window: none}, transport: {rto_low: 100us, rto_high: 100us}}
+workload: [{kind: flows, flows: [{from: h1, to: h3, size: 200KB}, {from: h2, to: h3, size: 200KB}]}]
+faults: [{kind: down, link: "s1:h3", start: 50us, stop: 200us}]
+duration: 100ms
+until: done
+`, Options{Jobs: 1})
+	v := f.Runs[0].Values
+	if waited := v["drops_queue_flush"]; waited < 10 || v["faults_total"] < waited || v["drops_total"] != v["drops_egress_port_down"] || v["drops_total"] == 0 {
+		t.Errorf("%v frames waited for the link, %v are lost by the fault; %v are dropped, %v of them while it was down",
+			waited, v["faults_total"], v["drops_total"], v["drops_egress_port_down"])
+	}
+}
