@@ -21,7 +21,7 @@ GOFLOW2     := github.com/netsampler/goflow2/v2/cmd/goflow2@v2.2.6
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 
-.PHONY: help package images build test race soak bench bench-all bench-memory bench-ceiling bench-sim bench-tool profile-sim demo generate lint mutants vulnerabilities verify fuzz-short fuzz-nightly fuzz-keep install-tools clean figures figures-short figures-netns unseen $(COMMANDS)
+.PHONY: help package images build test race soak bench bench-all bench-memory bench-ceiling bench-sim bench-tool profile-sim demo generate lint mutants vulnerabilities verify fuzz-short fuzz-nightly fuzz-keep install-tools clean figures figures-short figures-netns unseen odds $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -110,6 +110,9 @@ figures-netns: gfabric ## the scenarios that are about real frames, in full, on 
 
 unseen: ## the short form of every scenario with a seed that is the date: of a hundred three may miss (minutes); SEED=20261123 chooses
 	go test ./scenarios -run TestUnseenSeed -count=1 -timeout 0 -unseen $(if $(SEED),-first-seed $(SEED))
+
+odds: ## how often each short form misses with seeds that nobody chose, drawn from so many: ODDS=12 (half an hour); OF=hpcc/ chooses, ODDS_SEEDS=5,8 asks for more seeds, too
+	go test ./scenarios -run TestOdds -count=1 -timeout 0 -odds $(or $(ODDS),12) $(if $(SEED),-first-seed $(SEED)) -odds-of '$(OF)' -odds-seeds '$(ODDS_SEEDS)'
 
 generate: install-tools ## BPF objects and RPC code (needs clang and protoc)
 	PATH="$(TOOLS):$$PATH" go generate ./...

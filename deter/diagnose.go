@@ -133,6 +133,8 @@ type patient struct {
 	firstDup  frame.Time
 	thirdDup  frame.Time
 	blocked   frame.Time // by the receiver's window
+	waiting   frame.Time // the same since the last progress: its cause is known when there is more
+	lost      bool       // what was to make progress was lost
 	limit     tcp.Limit
 	fast      bool // it left slow start
 }
@@ -165,13 +167,14 @@ func (d *doctor) look(s *Step) {
 		e.conn, e.heldSince = s.Conn, -1
 	}
 	if e.open && e.limit == tcp.LimitPeer {
-		e.blocked += s.At - e.last
+		e.waiting += s.At - e.last
 	}
 	e.last = s.At
+	e.lost = e.lost || s.Conn.Stats.Timeouts > s.Before.Timeouts || s.Conn.Stats.Recoveries > s.Before.Recoveries
 	switch s.Kind {
 	case Write:
 		if !e.open {
-			e.open, e.blocked, e.fast = true, 0, false
+			e.open, e.blocked, e.waiting, e.lost, e.fast = true, 0, 0, false, false
 			e.now = Interval{Sender: s.End, From: s.At}
 			e.dups, e.updates = 0, 0
 		}
@@ -203,8 +206,19 @@ func (d *doctor) look(s *Step) {
 	}
 }
 
+// progress takes that more is acknowledged, or that nothing will be. A window that was
+// full held data back if the receiver had all that was sent, or was about to; if some
+// of it was lost, the loss did, whatever the window.
+func (e *patient) progress() {
+	if !e.lost {
+		e.blocked += e.waiting
+	}
+	e.waiting, e.lost = 0, false
+}
+
 // judge ends an interval.
 func (d *doctor) judge(e *patient) {
+	e.progress()
 	v := &e.now
 	if took := v.To - v.From; float64(e.blocked) > d.rules.Window*float64(took) && e.blocked > 0 {
 		v.Findings = append(v.Findings, Finding{ZeroWindow, v.From, e.blocked, fmt.Sprintf("the receiver's window held data back for %v of %v", e.blocked.Duration(), took.Duration())})
@@ -238,6 +252,7 @@ func (d *doctor) receive(s *Step, e *patient) {
 		e.heldSince, e.heldAgain = s.At, d.again(1-s.End, s.ID)
 	}
 	if st.BytesAcked > b.BytesAcked {
+		e.progress()
 		e.dups, e.updates = 0, 0
 	}
 	if st.DuplicateACKs > b.DuplicateACKs {

@@ -190,6 +190,21 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
+// A loss whose repair waits for a timeout leaves the window full of what came behind it:
+// that the loss held data back, and not a slow reader.
+func TestFullWindowBehindALoss(t *testing.T) {
+	cfg := old()
+	cfg.MinRTO, cfg.InitialWindow, cfg.ReceiveBuffer, cfg.MaxReceive = 200*ms, 80, 16*1448, 16*1448
+	cfg.MaxReordering, cfg.DupThresh = 45, 45 // too few duplicates for a recovery
+	v := diagnosed(t, cfg, data(2), 60*1448)
+	want(t, &v[0], RTO, "not enough duplicate")
+	for _, f := range v[0].Findings {
+		if f.Cause == ZeroWindow {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 // Slow start and congestion are said of what is slow, if that is asked for.
 func TestSlowWithoutFault(t *testing.T) {
 	cfg := old()
