@@ -13,7 +13,7 @@ var values = []measure.Key{
 	{Name: "diagnosed_fast_retransmit_total", Of: measure.OfRun | measure.OfGroup, Doc: "Messages in which duplicate acknowledgements reported a loss."},
 	{Name: "diagnosed_late_retransmit_total", Of: measure.OfRun | measure.OfGroup, Doc: "Messages in which they did so long after the third, which reordering that was seen had made too few."},
 	{Name: "diagnosed_delayed_ack_total", Of: measure.OfRun | measure.OfGroup, Doc: "Messages in which an acknowledgement was held back for 20 ms while data waited for it."},
-	{Name: "diagnosed_zero_window_total", Of: measure.OfRun | measure.OfGroup, Doc: "Messages that the receiver's window held back for more than half of their time."},
+	{Name: "diagnosed_zero_window_total", Of: measure.OfRun | measure.OfGroup, Doc: "Messages that the receiver's window held back for more than half of their time; a window that is full behind a loss is not counted."},
 	{Name: "diagnosed_slow_start_total", Of: measure.OfRun | measure.OfGroup, Doc: "Slow messages in which nothing else was found and that ended within slow start (gfabric diagnose --slow)."},
 	{Name: "diagnosed_congestion_total", Of: measure.OfRun | measure.OfGroup, Doc: "Slow messages in which nothing was found."},
 }
