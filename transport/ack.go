@@ -173,9 +173,11 @@ func (s *Sender) loseHoles(now frame.Time, from, to uint64) {
 		return
 	}
 	for q := s.sacked.zero(from, to); q < to; q = s.sacked.zero(q+1, to) {
-		if !s.there(q) {
-			s.lose(now, q)
+		if s.there(q) { // by RC3's second loop: what the ordinary one sent is lost all the same
+			s.leave(s.record(q))
+			continue
 		}
+		s.lose(now, q)
 	}
 }
 

@@ -380,3 +380,28 @@ func TestRecursiveIsChecked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// After a timeout nothing that the ordinary loop sent is in the network any more, also what
+// need not be sent again, as it arrived by the second loop: counted as in flight it would
+// keep the window of one packet full, and each hole would wait for a timeout of its own.
+func TestTimeoutEmptiesTheFlight(t *testing.T) {
+	var s Sender
+	s.Init(rc3(TCP, []uint64{40, 440}, Push))
+	s.Posted(0, 20)
+	hp(t, &s, 10, 20) // all lost
+	low(&s, 20)
+	for q := uint64(1); q < 20; q++ {
+		if q%3 != 0 { // 0, 3, 6, ... are lost on both ways
+			s.AckLow(us, q, q+1)
+		}
+	}
+	if !s.Timeout(s.Deadline()) {
+		t.Fatal("no timeout")
+	}
+	if n := s.BytesInFlight(); n != 0 {
+		t.Errorf("%d bytes are in flight after a timeout, and nothing was sent since", n)
+	}
+	if seqs, want := fmt.Sprint(hp(t, &s, 4, 20)), "[0 3 6 9]"; seqs != want {
+		t.Errorf("sends %s again, want %s", seqs, want)
+	}
+}
