@@ -44,8 +44,8 @@ images: build ## container images gswitch, ghost and gfabric (docker, or DOCKER=
 
 # End-to-end tests follow alone: they need their share of the cores to be in time.
 test: ## every test of every module (as root: tests of AF_XDP and namespaces skip without it)
-	@rc=0; for m in $(MODULES); do (cd $$m && go test -timeout 20m $(TESTFLAGS) $$(go list ./... | grep -v '/e2e$$')) || rc=1; done; \
-	go test -timeout 30m $(TESTFLAGS) $(E2EFLAGS) ./e2e || rc=1; exit $$rc
+	@rc=0; for m in $(MODULES); do (cd $$m && go test -timeout 60m $(TESTFLAGS) $$(go list ./... | grep -v '/e2e$$')) || rc=1; done; \
+	go test -timeout 60m $(TESTFLAGS) $(E2EFLAGS) ./e2e || rc=1; exit $$rc
 
 race: ## the tests of the components that share memory between goroutines, under the race detector (needs a C compiler)
 	go test -race -short ./frame/... ./dataplane/... ./metrics/... ./control/... ./verbs/... ./cli/ghost/... ./fabric/run/... ./fabric/workers/... ./telemetry/export/...
