@@ -111,7 +111,7 @@ figures-netns: gfabric ## the scenarios that are about real frames, in full, on 
 unseen: ## the short form of every scenario with a seed that is the date: of a hundred three may miss (minutes); SEED=20261123 chooses
 	go test ./scenarios -run TestUnseenSeed -count=1 -timeout 0 -unseen $(if $(SEED),-first-seed $(SEED))
 
-odds: ## how often each short form misses with seeds that nobody chose, drawn from so many: ODDS=12 (half an hour); OF=hpcc/ chooses, ODDS_SEEDS=5,8 asks for more seeds, too
+odds: ## how often each short form misses with seeds that nobody chose, drawn from so many: ODDS=12 (an hour or more); OF=hpcc/ chooses, ODDS_SEEDS=5,8 asks for more seeds, too
 	go test ./scenarios -run TestOdds -count=1 -timeout 0 -odds $(or $(ODDS),12) $(if $(SEED),-first-seed $(SEED)) -odds-of '$(OF)' -odds-seeds '$(ODDS_SEEDS)'
 
 generate: install-tools ## BPF objects and RPC code (needs clang and protoc)

@@ -170,7 +170,6 @@ func (d *doctor) look(s *Step) {
 		e.waiting += s.At - e.last
 	}
 	e.last = s.At
-	e.lost = e.lost || s.Conn.Stats.Timeouts > s.Before.Timeouts || s.Conn.Stats.Recoveries > s.Before.Recoveries
 	switch s.Kind {
 	case Write:
 		if !e.open {
@@ -198,6 +197,8 @@ func (d *doctor) look(s *Step) {
 		e.taken++
 		d.receive(s, e)
 	}
+	// Behind the progress that the same step may have made: it is what comes now that waits for the repair.
+	e.lost = e.lost || s.Conn.Stats.Timeouts > s.Before.Timeouts || s.Conn.Stats.Recoveries > s.Before.Recoveries
 	e.limit = s.Conn.Limited()
 	e.fast = e.fast || !s.Conn.SlowStart()
 	if e.open && s.Kind == Receive && s.Conn.Unacked() == 0 {

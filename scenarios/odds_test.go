@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -32,8 +33,15 @@ const draws = 2000
 // and again. Without -odds a single one is, by what is known of it.
 func TestOdds(t *testing.T) {
 	if *odds == 0 {
-		if p, _ := missing(t, "quickstart.yaml", 0, sampled(t, "quickstart.yaml", 3)); p != 0 {
+		s := sampled(t, "quickstart.yaml", 3)
+		if p, _ := missing(t, "quickstart.yaml", 0, s); p != 0 {
 			t.Errorf("quickstart misses with %.0f %% of seeds", 100*p)
+		}
+		for _, runs := range s.of { // with one seed nothing holds
+			clear(runs[0].Values)
+		}
+		if p, _ := missing(t, "quickstart.yaml", 1, s); math.Abs(p-1/float64(s.runs)) > 0.05 {
+			t.Errorf("with one of %d seeds that misses %.2f of single seeds miss", s.runs, p)
 		}
 		return
 	}
@@ -89,9 +97,10 @@ func sampled(t *testing.T, file string, n int) *sample {
 	t.Helper()
 	s := &sample{have: len(seeds(load(t, file, scenario.Options{Short: true}))), of: map[string][]*results.Run{}}
 	s.add(t, file, min(n, 3))
+	want := max(n, 2*s.have)
 	for _, runs := range s.of {
-		if len(runs) > 1 && !maps.Equal(runs[0].Values, runs[1].Values) {
-			s.add(t, file, max(n, 2*s.have)-s.runs)
+		if want > s.runs && len(runs) > 1 && !maps.Equal(runs[0].Values, runs[1].Values) {
+			s.add(t, file, want-s.runs)
 			break
 		}
 	}
@@ -139,7 +148,10 @@ func missing(t *testing.T, file string, k int, s *sample) (p float64, claims map
 			copied := *s.of[group(&sc.Runs[i])][chosen[sc.Runs[i].Seed]]
 			measured[i] = &copied
 		}
-		missed := unheld(sc.Evaluate(measured), measured)
+		missed := map[string]bool{}
+		for _, c := range unheld(sc.Evaluate(measured), measured) {
+			missed[c.Text] = true
+		}
 		if len(missed) > 0 {
 			p += 1. / draws
 		}
@@ -150,18 +162,12 @@ func missing(t *testing.T, file string, k int, s *sample) (p float64, claims map
 	return p, claims
 }
 
-// unheld returns the claims that do not hold.
-func unheld(checks []results.Check, runs []*results.Run) map[string]bool {
-	v := map[string]bool{}
+// unheld returns the checks that failed, of those between runs and of single ones.
+func unheld(checks []results.Check, runs []*results.Run) []results.Check {
 	for _, r := range runs {
 		checks = append(checks, r.Checks...)
 	}
-	for _, c := range checks {
-		if !c.OK {
-			v[c.Text] = true
-		}
-	}
-	return v
+	return slices.DeleteFunc(checks, func(c results.Check) bool { return c.OK })
 }
 
 func load(t *testing.T, file string, o scenario.Options) *scenario.Scenario {

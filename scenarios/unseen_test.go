@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gswitch/fabric/results"
 	"gswitch/fabric/run"
 	"gswitch/fabric/scenario"
 )
@@ -67,20 +68,17 @@ func part(all []string, day int) (v []string) {
 // what does not hold, with its values.
 func unmet(t *testing.T, file string, first uint64) (v []string) {
 	t.Helper()
-	s, err := scenario.Load(file, scenario.Options{Short: true, First: first})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := load(t, file, scenario.Options{Short: true, First: first})
 	f, err := run.Scenario(t.Context(), s, run.Options{Version: "test", Jobs: run.DefaultJobs()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	checks := f.Checks
+	runs := make([]*results.Run, len(f.Runs))
 	for i := range f.Runs {
-		checks = append(checks, f.Runs[i].Checks...)
+		runs[i] = &f.Runs[i]
 	}
-	for _, c := range checks {
-		if text := c.Text + " (" + c.Why + ")"; !c.OK && !slices.Contains(v, text) {
+	for _, c := range unheld(f.Checks, runs) {
+		if text := c.Text + " (" + c.Why + ")"; !slices.Contains(v, text) {
 			v = append(v, text)
 		}
 	}
