@@ -1,6 +1,10 @@
 package hostnic
 
-import "gswitch/frame"
+import (
+	"math"
+
+	"gswitch/frame"
+)
 
 // pacer spaces the departures of a queue pair: the next one is due when the time of the
 // last one (a frame, or a segment of several) at the present rate is over, measured from
@@ -40,10 +44,10 @@ func (p *pacer) plan(whole bool) {
 	// The product is rounded before it is added, on every machine.
 	x := float64(p.last*p.perByte) + p.startRem
 	ns := frame.Time(min(x, longest) + roundOff)
-	p.at = p.start + ns
-	if p.rem = x - float64(ns); whole {
-		p.rem = 0
+	if p.rem = x - float64(ns); whole { // below the exact time, as on the link
+		p.rem, ns = 0, frame.Time(max(math.Ceil(min(x, longest)-roundOff)-1, 0))
 	}
+	p.at = p.start + ns
 }
 
 // depart records a departure at t that takes n bytes.
