@@ -1,10 +1,6 @@
 package hostnic
 
-import (
-	"math"
-
-	"gswitch/frame"
-)
+import "gswitch/frame"
 
 // pacer spaces the departures of a queue pair: the next one is due when the time of the
 // last one (a frame, or a segment of several) at the present rate is over, measured from
@@ -43,11 +39,14 @@ func (p *pacer) plan(whole bool) {
 	p.planned = p.rate
 	// The product is rounded before it is added, on every machine.
 	x := float64(p.last*p.perByte) + p.startRem
-	ns := frame.Time(min(x, longest) + roundOff)
-	if p.rem = x - float64(ns); whole { // below the exact time, as on the link
-		p.rem, ns = 0, frame.Time(max(math.Ceil(min(x, longest)-roundOff)-1, 0))
+	if whole {
+		x -= 2 * roundOff // below the exact time also where that is whole, as on the link
 	}
+	ns := frame.Time(min(x, longest) + roundOff)
 	p.at = p.start + ns
+	if p.rem = x - float64(ns); whole {
+		p.rem = 0
+	}
 }
 
 // depart records a departure at t that takes n bytes.
