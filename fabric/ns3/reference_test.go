@@ -75,9 +75,13 @@ func TestAgreesWithReference(t *testing.T) {
 	}
 	for _, w := range workloads {
 		topo, flows := load(t, w)
-		for algorithm, theirs := range refs[w] {
+		for _, algorithm := range Algorithms {
 			t.Run(w+"/"+algorithm, func(t *testing.T) {
 				t.Parallel()
+				theirs := refs[w][algorithm]
+				if len(theirs) == 0 {
+					t.Fatal("no reference")
+				}
 				if testing.Short() && strings.HasPrefix(w, "ls16_WebSearch") {
 					t.Skip("millions of frame-hops a run")
 				}
@@ -102,7 +106,7 @@ func TestAgreesWithReference(t *testing.T) {
 					if n := senders(w); n != 0 && n <= exactly[algorithm] {
 						limit = 1e-6
 					}
-					t.Logf("%s %.3f, the simulator's is %.3f: %+.2f %%, standard error %.2f %% of %d draws", c.what, got, want, 100*off, 100*chance, len(theirs))
+					t.Logf("%s %.3f, the simulator's is %.3f: %+.2f %%, standard error %.2f %% (draws: %d)", c.what, got, want, 100*off, 100*chance, len(theirs))
 					if math.Abs(off) > limit {
 						t.Errorf("%s is beyond %.4g %%", c.what, 100*limit)
 					}
