@@ -143,16 +143,13 @@ func (t *template) stamp(b []byte, bytes uint32, id uint16) {
 	be.PutUint16(b[38:40], n-wire.IPv4Len)
 }
 
-// pad is what RDMA adds to a payload, up to whole words (IBTA 9.2.2).
-func pad(payload uint32) uint32 { return -payload & 3 }
-
 // dataWire returns the bytes of a data frame with the given payload on the
 // wire.
 func (n *NIC) dataWire(q *queuePair, payload uint32) uint32 {
 	if s := n.cfg.Sizes.Data; s != 0 {
 		return max(uint32(s+q.intLen)+payload, uint32(q.data.n))
 	}
-	return uint32(q.data.n) + payload + pad(payload) + wire.ICRCLen
+	return uint32(q.data.n) + payload + wire.RoCEPad(payload) + wire.ICRCLen
 }
 
 // payload returns the payload of a data frame from the length of its UDP

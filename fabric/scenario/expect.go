@@ -62,6 +62,9 @@ func (s *Scenario) expectations(root *yaml.Node) error {
 	return nil
 }
 
+// judgeNothing is the way out where expectations pin points that are not swept.
+const judgeNothing = "to run other points and judge nothing, --set 'expect=[]' --set 'deviates=[]'"
+
 // bind determines which part of a name is the variant and checks the rest.
 func (s *Scenario) bind(r *ref) error {
 	variants := map[string]bool{}
@@ -79,9 +82,12 @@ func (s *Scenario) bind(r *ref) error {
 		return fmt.Errorf("%s: there is no variant %q; there are %s", r.text, r.variant, strings.Join(names, ", "))
 	}
 	for k, v := range r.pinned {
-		var values []string
+		var values, keys []string
 		for i := range s.Runs {
 			for _, set := range s.Runs[i].Point {
+				if !slices.Contains(keys, set.Key) {
+					keys = append(keys, set.Key)
+				}
 				if set.Key == k && !slices.Contains(values, set.Value) {
 					values = append(values, set.Value)
 				}
@@ -89,10 +95,13 @@ func (s *Scenario) bind(r *ref) error {
 		}
 		switch {
 		case len(values) == 0:
-			return fmt.Errorf("%s: the sweep has no key %q", r.text, k)
+			has := "nothing is swept"
+			if len(keys) > 0 {
+				has = "it has " + strings.Join(keys, ", ")
+			}
+			return fmt.Errorf("%s: this pins %s to %q, and the sweep has no key %q; %s; %s", r.text, k, v, k, has, judgeNothing)
 		case !slices.Contains(values, v):
-			return fmt.Errorf("%s: the sweep does not set %s to %q; it has %s; to run other points and judge nothing, --set 'expect=[]' --set 'deviates=[]'",
-				r.text, k, v, strings.Join(values, ", "))
+			return fmt.Errorf("%s: this pins a point, and the sweep does not set %s to %q; it has %s; %s", r.text, k, v, strings.Join(values, ", "), judgeNothing)
 		}
 	}
 	for i := range s.Runs {

@@ -235,7 +235,7 @@ func TestRefusals(t *testing.T) {
 		{small + "expect: [slowdown_p99 < 3k]\n", `unknown unit "k"`},
 		{small + "expect: [(slowdown_p99 < 3]\n", "a closing parenthesis is missing"},
 		{small + "expect: ['a{x=1}.slowdown_p99 < 3']\n", `there is no variant "a"`},
-		{small + "sweep: {hosts.payload: [500B]}\nexpect: ['{payload=1000B}.slowdown_p99 < 3']\n", "the sweep does not set payload to \"1000B\"; it has 500B; to run other points and judge nothing, --set 'expect=[]' --set 'deviates=[]'"},
+		{small + "sweep: {hosts.payload: [500B]}\nexpect: ['{payload=1000B}.slowdown_p99 < 3']\n", "this pins a point, and the sweep does not set payload to \"1000B\"; it has 500B; to run other points and judge nothing, --set 'expect=[]' --set 'deviates=[]'"},
 		{head + "workload: []\n", "workload: is empty"},
 		{head + "workload: [{kind: poisson, load: 0.5}]\n", "one of sizes, bins and size"},
 		{head + "workload: [{kind: poisson, sizes: WebSearch}]\n", "wants either load or rate"},

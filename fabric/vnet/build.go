@@ -106,7 +106,7 @@ func (n *Network) sizes() {
 		p := inband.ProfileFor(n.rates()...)
 		n.cfg.INT.Profile = &p
 	}
-	n.Derived.sizes(&n.cfg)
+	n.Derived.sizes(&n.cfg, n.Topology.LongestPath())
 }
 
 // makeEngine makes what will step the nodes.
