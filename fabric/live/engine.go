@@ -71,7 +71,8 @@ func New(c Config, spec *vnet.EngineSpec) (*Engine, error) {
 	}
 	e := &Engine{cfg: c, spec: spec, stopped: make(chan struct{})}
 	if c.Wires != nil && spec.Frame+maxGrowth > maxFrame {
-		return nil, fmt.Errorf("frames of %d bytes are too large for AF_XDP on veth, which takes %d less %d for telemetry: lower the payload", spec.Frame, maxFrame, maxGrowth)
+		fits := (spec.Payload - (spec.Frame + maxGrowth - maxFrame)) &^ 3 // RDMA pads to whole words
+		return nil, fmt.Errorf("frames of %d bytes are too large for AF_XDP on veth, which takes %d less %d for telemetry: lower hosts.payload from %dB to %dB", spec.Frame, maxFrame, maxGrowth, spec.Payload, fits)
 	}
 	log := c.Logger
 	if log == nil {

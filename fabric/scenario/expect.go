@@ -239,8 +239,11 @@ func (e *Expectation) runs(all []Run, context *Run) []int {
 // check evaluates e in a context.
 func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) results.Check {
 	var seen []string
+	var estimates []results.Estimate
+	several := false
 	look := func(r *ref) (float64, error) {
-		sum, n := 0.0, 0
+		sum := 0.0
+		var values []float64
 		for i := range all {
 			if !r.fits(&all[i], context) {
 				continue
@@ -253,13 +256,16 @@ func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) re
 				x = 0 // nothing was dropped for this reason, or no trace ended there
 			}
 			sum += x
-			n++
+			values = append(values, x)
 		}
-		text := fmt.Sprintf("%s = %s", r.text, quantity(r.key, sum/float64(n)))
+		mean := sum / float64(len(values))
+		text := fmt.Sprintf("%s = %s", r.text, quantity(r.key, mean))
 		if !slices.Contains(seen, text) {
 			seen = append(seen, text)
+			estimates = append(estimates, results.NewEstimate(r.text, values))
+			several = several || len(values) > 1
 		}
-		return sum / float64(n), nil
+		return mean, nil
 	}
 	c := results.Check{Text: e.Text, Got: math.NaN(), Deviates: e.Deviates}
 	ok, err := e.expr.eval(look)
@@ -270,6 +276,9 @@ func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) re
 	c.OK = (ok != 0) == (e.Deviates == "")
 	c.Got, _ = e.expr.subject().eval(look)
 	c.Why = strings.Join(seen, ", ")
+	if several {
+		c.Values = estimates
+	}
 	if e.expr.subject().op != "value" {
 		c.Why = short(c.Got) + ", from " + c.Why
 	}
