@@ -7,6 +7,21 @@ import (
 	"gswitch/wire"
 )
 
+// Frames that fit into no chunk are refused with the payload that does.
+func TestFitChunks(t *testing.T) {
+	g := newRig(t, 64, 2048) // with room for 2016 bytes
+	for payload, want := range map[int]string{1956: "", 1957: "room for 2016: lower the payload from 1957 to 1956", 1999: "to 1956"} {
+		c, other := testConfig(1), testConfig(2)
+		c.Payload, c.Virtual = payload, false
+		n, err := New(&c, g.pool)
+		must(t, err)
+		_, err = n.OpenQP(0, &QPConfig{RemoteAddr: other.Addr, RemoteMAC: other.MAC})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasSuffix(err.Error(), want)) {
+			t.Errorf("payload %d: %v, want %q", payload, err, want)
+		}
+	}
+}
+
 // What is refused says what fits, and that does: padding counts.
 func TestFitMTU(t *testing.T) {
 	const other = wire.IPv4Len + wire.UDPLen + wire.BTHLen + wire.ICRCLen

@@ -177,7 +177,16 @@ func (n *NIC) fits(q *queuePair, cfg *QPConfig) error {
 		need += wire.RETHLen
 	}
 	if need > n.pool.Room() {
-		return fmt.Errorf("nic %s: frames of %d bytes do not fit into chunks with room for %d", n.cfg.Name, need, n.pool.Room())
+		return fmt.Errorf("nic %s: frames of %d bytes do not fit into chunks with room for %d%s", n.cfg.Name, need, n.pool.Room(), n.lower(need))
 	}
 	return nil
+}
+
+// lower says which payload makes frames that fit, where those of need bytes do not.
+func (n *NIC) lower(need int) string {
+	most := (n.cfg.Payload + int(wire.RoCEPad(uint32(n.cfg.Payload))) - (need - n.pool.Room())) &^ 3
+	if n.cfg.Virtual || most <= 0 {
+		return "" // the payload takes no room, or is not to blame
+	}
+	return fmt.Sprintf(": lower the payload from %d to %d", n.cfg.Payload, most)
 }
