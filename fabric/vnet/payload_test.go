@@ -31,7 +31,7 @@ func TestEveryPayloadPasses(t *testing.T) {
 						t.Fatal(err)
 					}
 					if n.Lost() != 0 || n.Counts().Finished != 1 {
-						t.Errorf("payload of %d bytes: %v lost, %d of 1 messages ended", p, n.Drops(), n.Counts().Finished)
+						t.Errorf("payload of %d bytes: %d frames lost, %d of 1 messages ended", p, n.Lost(), n.Counts().Finished)
 					}
 					if k := n.Telemetry()[inband.TooLong]; k != 0 {
 						t.Errorf("payload of %d bytes: %d frames had no room for telemetry", p, k)
