@@ -63,7 +63,7 @@ func init() {
 			{Name: "idle", Unit: options.Time, Default: "= 10*minrtt", Max: 1e12, Source: "ours",
 				Doc: "a flow that sent nothing for so long, and for two segments' time, compares its next RTT with no older one; 0: never"},
 			{Name: "initial", Unit: options.Rate, Default: "= line rate", Min: 1, Max: 1e13, Source: "HPCC section 5.1", Doc: "rate at the start"},
-			{Name: "minrate", Unit: options.Rate, Default: "= delta/10", Min: 1, Max: 1e13, Source: "ours: the paper has no lower bound", Doc: "least rate"},
+			minRateParam(""),
 			backoffParam(),
 			windowParam("none"),
 		},
@@ -178,7 +178,7 @@ func (t *timely) Reset(env *Env) {
 	c := t.cfg
 	*t = timely{cfg: c, line: env.Rate, t: float64(max(env.BaseRTT, 1))}
 	t.delta = options.Or(c.delta, 10e6*env.Rate/10e9)
-	t.least = min(options.Or(c.least, t.delta/10), t.line)
+	t.least = minRate(c.least, t.line)
 	t.burst = min(options.Or(c.burst, cmp.Or(env.Burst, t.line)), t.line)
 	t.unit = env.Segment
 	t.alpha = options.Or(c.alpha, alphaOfFrames)

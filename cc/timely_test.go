@@ -14,7 +14,7 @@ var tenGig = Env{Rate: 10e9, BaseRTT: 20 * frame.Microsecond, MTU: 1048, Payload
 // timelyAt is TIMELY with the options of its worked examples: RTTs are given
 // net of serialisation, one completion in each minimum RTT, increase allowed.
 func timelyAt(t testing.TB, mbps string, options ...string) *timely {
-	return build(t, &tenGig, "timely", append([]string{"initial", mbps + "Mbps", "delta", "10Mbps", "scale", "false", "gate", "0", "serialization", "keep"}, options...)...).(*timely)
+	return build(t, &tenGig, "timely", append([]string{"initial", mbps + "Mbps", "delta", "10Mbps", "minrate", "1Mbps", "scale", "false", "gate", "0", "serialization", "keep"}, options...)...).(*timely)
 }
 
 // rates feeds RTTs in us and returns the rate in Mbit/s after each.
@@ -121,6 +121,23 @@ func TestTimelySingleSteps(t *testing.T) {
 func TestTimelyClampsOneDecrease(t *testing.T) {
 	checkRates(t, "clamp", timelyAt(t, "1000").rates(60, 200, 200, 120), []float64{1000, 200, 77.5, 87.5}, 1e-9)
 	checkRates(t, "no floor", timelyAt(t, "1000", "fmin", "0").rates(60, 200), []float64{1000, 1}, 1e-9)
+}
+
+// However long the round trips, the rate is at least 100 Mb/s, and a hundredth of that of a
+// slow link: from less it would take a burst of 16 kB at 1 Mb/s, 128 ms, to grow again.
+func TestTimelyLeastRate(t *testing.T) {
+	for rate, want := range map[uint64]float64{10e9: 100, 100e9: 100, 1e9: 10} {
+		env := tenGig
+		env.Rate = float64(rate)
+		a := build(t, &env, "timely").(*timely)
+		var got float64
+		for range 50 {
+			got = a.rates(50_000)[0]
+		}
+		if got != want {
+			t.Errorf("at %d bit/s: %g Mb/s, want %g", rate, got, want)
+		}
+	}
 }
 
 func TestTimelyThresholds(t *testing.T) {

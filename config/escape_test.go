@@ -21,7 +21,7 @@ func escaping(keys, rest string) string {
 const lossless3 = "    pfc: {classes: [3]}\n"
 
 func TestEscape(t *testing.T) {
-	c, err := Parse("", []byte(escaping("ports: [eth2], slots: 8, reclaim: 2ms, printed: true", lossless3)))
+	c, err := Parse("", []byte("memory: {frames: 4096}\n"+escaping("ports: [eth2], slots: 8, reclaim: 2ms, printed: true", lossless3)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestEscapeExample(t *testing.T) {
 		t.Fatal("docs/OPERATING.md has no example of escape")
 	}
 	for _, m := range found {
-		doc := "version: 1\nswitches:\n  - name: s1\n    ports: [{interface: up1}, {interface: up2}, {interface: eth1}]\n" + lossless3 + "    escape: " + string(m[1]) + "\n"
+		doc := "version: 1\nmemory: {frames: 4096}\nswitches:\n  - name: s1\n    ports: [{interface: up1}, {interface: up2}, {interface: eth1}]\n" + lossless3 + "    escape: " + string(m[1]) + "\n"
 		c, err := Parse("", []byte(doc))
 		if err != nil {
 			t.Errorf("%s: %v", m[0], err)

@@ -84,6 +84,9 @@ func (d decoder) validateWhole(s *Switch, workers int, path string) {
 	}
 	s = section.Clone(s)
 	section.Fill(s)
+	if l := &s.Buffer.Lossless; l.Response == 0 {
+		l.Response = units.Duration(spinning)
+	}
 	if len(s.Classes.PCP) != 8 { // left out, or refused
 		s.Classes.PCP = make([]int, 8)
 	}

@@ -24,6 +24,9 @@ func (c *Config) Resolved() *Config {
 		c.Switches[i].resolve(i, len(c.Workers))
 		c.Switches[i].sharing = len(c.Switches)
 	}
+	for i := range c.Switches {
+		c.resolveResponse(&c.Switches[i])
+	}
 	return c
 }
 

@@ -233,7 +233,7 @@ type Lossless struct {
 	LosslessRoom
 	Hysteresis units.Size     `yaml:"hysteresis" range:"0,4294967295" default:"4KiB" doc:"How far below XOFF the class must fall before XON."`
 	Headroom   Headroom       `yaml:"headroom" default:"auto" doc:"Bytes beyond XOFF for what is still under way. auto: from rate, delay and MTU of each port, and response."`
-	Response   units.Duration `yaml:"response" default:"50us" doc:"How long both ends take to act on a pause, beyond cable and frames: the loops of the workers."`
+	Response   units.Duration `yaml:"response" doc:"How long both ends take to act on a pause, beyond cable and frames: the loops of the workers. If left out: 20ms, or as much as half of the buffer has room for as headroom; 50us where each worker spins on a processor of its own (poll: spin, cpu), where headroom is given, and with input queues."`
 }
 
 // PortLossless are the thresholds of one port, whose link differs from the others.

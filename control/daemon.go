@@ -67,7 +67,7 @@ type Daemon struct {
 	recordsIn         string            // directory
 	exporting         *Reporting        // nil: reports are not exported
 	taking            sync.Mutex        // reports: an exporter that ends takes the last while the next one starts
-	disabled          *disabledWatch    // nil before Start and after Stop
+	watch             *portWatch        // nil before Start and after Stop
 	replayed          bool              // the switch is replayed from a record: nothing is below its ports
 	recordedMonotonic uint64            // of a replay: the value of Daemon.monotonic during recording
 }
@@ -125,17 +125,17 @@ func (d *Daemon) Start() error {
 	defer d.mu.Unlock()
 	d.reexport()
 	d.followKernels()
-	d.disabled = d.watchDisabled()
+	d.watch = d.watchPorts()
 	return nil
 }
 
 // Stop ends the workers and closes the ports.
 func (d *Daemon) Stop() error {
 	d.mu.Lock()
-	exported, disabled := d.exporting.End(), d.disabled
-	d.exporting, d.disabled = nil, nil
+	exported, watch := d.exporting.End(), d.watch
+	d.exporting, d.watch = nil, nil
 	d.mu.Unlock()
-	disabled.close()
+	watch.close()
 	<-exported
 	d.mu.Lock()
 	defer d.mu.Unlock()

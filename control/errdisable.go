@@ -10,22 +10,27 @@ import (
 // port that is disabled for a shorter time; the counters do not.
 const disabledPoll = 250 * time.Millisecond
 
-// disabledWatch logs when ports are err-disabled, and when they are enabled again.
-type disabledWatch struct{ stop, done chan struct{} }
+// portWatch logs when ports are err-disabled, and when they are enabled again, and when they
+// lose frames of lossless classes.
+type portWatch struct{ stop, done chan struct{} }
 
-func (d *Daemon) watchDisabled() *disabledWatch {
-	w := &disabledWatch{make(chan struct{}), make(chan struct{})}
+func (d *Daemon) watchPorts() *portWatch {
+	w := &portWatch{make(chan struct{}), make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		t := time.NewTicker(disabledPoll)
 		defer t.Stop()
 		was := map[string]string{} // by port; the value is the cause
+		lost, next := map[string]lostFrames{}, time.Now()
 		for {
 			select {
 			case <-w.stop:
 				return
-			case <-t.C:
-				d.logDisabled(was)
+			case now := <-t.C:
+				if d.logDisabled(was); now.After(next) {
+					d.logLost(now, lost)
+					next = now.Add(lostPoll)
+				}
 			}
 		}
 	}()
@@ -51,7 +56,7 @@ func (d *Daemon) logDisabled(was map[string]string) {
 	}
 }
 
-func (w *disabledWatch) close() {
+func (w *portWatch) close() {
 	if w != nil {
 		close(w.stop)
 		<-w.done

@@ -18,6 +18,7 @@ switches:
   - name: s
     ports: [{name: a, interface: a, rate: 1Gbps, trust: dscp}, {name: b, interface: b, rate: 1Gbps, trust: dscp}]
     pfc: {classes: [3], watchdog: {detect: 1ms, restore: 1ms, action: drop}}
+    buffer: {size: 50KB}
 `))
 	if err != nil {
 		t.Fatal(err)

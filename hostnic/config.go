@@ -24,7 +24,7 @@ type Config struct {
 	Rate     uint64     // bit/s of the port; never 0
 	Overhead uint32     // bytes that each frame occupies on the link beyond its own: 0, or scheduler.EthernetOverhead
 	Burst    frame.Time // how far behind now the link may catch up; 0 in virtual time
-	WholeNs  bool       // every frame occupies the link for a whole number of ns, rounded down, without carrying the remainder
+	WholeNs  bool       // a frame takes the largest whole number of ns below its exact time, on the link and of its pace, and no remainder is carried
 
 	Payload int        // bytes of payload in a full data frame; 0 = 1000
 	BaseRTT frame.Time // T of congestion control
@@ -75,6 +75,11 @@ type Config struct {
 	// Overshoot sends while the bytes in flight are below the window, so that they may
 	// exceed it by a frame. Without it only what fits is sent.
 	Overshoot bool
+
+	// InOrder lets queue pairs take turns in the order in which they were opened, so that a
+	// new one comes after all others. Without it one that takes the place of a closed one
+	// has its turn.
+	InOrder bool
 
 	// NoticeDelay is the time from the arrival of a congestion point's notice until it
 	// takes effect (15 us in the NIC of Taheri et al., CoNEXT 2020, section 3.5).

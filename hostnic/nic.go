@@ -47,6 +47,7 @@ type NIC struct {
 	qps     []*queuePair
 	slab    []queuePair // made, not yet used
 	free    []uint32
+	opened  uint32 // the last one opened
 	numbers numbering
 	timers  wheel
 

@@ -39,6 +39,9 @@ func (p *pacer) plan(whole bool) {
 	p.planned = p.rate
 	// The product is rounded before it is added, on every machine.
 	x := float64(p.last*p.perByte) + p.startRem
+	if whole {
+		x -= 2 * roundOff // below the exact time also where that is whole, as on the link
+	}
 	ns := frame.Time(min(x, longest) + roundOff)
 	p.at = p.start + ns
 	if p.rem = x - float64(ns); whole {

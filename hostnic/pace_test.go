@@ -69,6 +69,15 @@ func TestPacing(t *testing.T) {
 		p.run(20 * frame.Microsecond)
 		equal(t, "7 Gb/s", *got, want)
 	}
+	// 8464 ns at 1 Gb/s: whole nanoseconds are below the exact time also where it is whole.
+	for whole, gap := range map[bool]frame.Time{false: 8464, true: 8463} {
+		p := newPair(t, func(_ int, c *Config) { c.WholeNs = whole })
+		got := p.starts(1000)
+		qa, _ := p.connect(func(c *QPConfig) { c.CC = newFixed(1e9).make })
+		must(t, p.a.SendMessage(0, qa, 20_000, 0))
+		p.run(30 * frame.Microsecond)
+		equal(t, "1 Gb/s", *got, []frame.Time{0, gap, 2 * gap, 3 * gap})
+	}
 }
 
 // A change of rate moves the departure that was planned by

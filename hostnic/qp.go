@@ -129,6 +129,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 		return 0, err
 	}
 	q.open, q.linked, q.loops = true, false, 1
+	n.opened = q.index
 	q.lanes[inTurn] = lane{class: cfg.Class, pace: pacer{lazy: cfg.LazyPacing, kept: cfg.KeepPlanned}}
 	q.ackClass = cfg.Class
 	if n.cfg.AckClass >= 0 {
@@ -211,13 +212,34 @@ var ErrQPs = errors.New("there is no room for another queue pair")
 // NextQP returns the number that the next queue pair will have, so that the other end can
 // have it before OpenQP.
 func (n *NIC) NextQP() (uint32, error) {
-	if k := len(n.free); k > 0 {
-		return n.numbers.next(n.free[k-1]), nil
-	}
-	if len(n.qps) >= n.maxQPs {
+	i := n.vacant()
+	if int(i) >= n.maxQPs {
 		return 0, n.tooMany()
 	}
-	return n.numbers.next(uint32(len(n.qps))), nil
+	return n.numbers.next(i), nil
+}
+
+// ordered is how many queue pairs a NIC makes with Config.InOrder before it uses one again:
+// by then those that were opened long before are mostly closed.
+const ordered = 1 << 12
+
+// vacant returns the index of the next queue pair: of one that is closed, or a new one.
+func (n *NIC) vacant() uint32 {
+	last := len(n.free) - 1
+	switch {
+	case last < 0 || n.cfg.InOrder && len(n.qps) < min(ordered, n.maxQPs):
+		return uint32(len(n.qps))
+	case !n.cfg.InOrder:
+		return n.free[last]
+	}
+	for i := n.opened; ; {
+		if i++; int(i) == len(n.qps) {
+			i = 0
+		}
+		if !n.qps[i].open {
+			return i
+		}
+	}
 }
 
 func (n *NIC) tooMany() error {
@@ -229,14 +251,27 @@ func (n *NIC) take(number uint32) (*queuePair, error) {
 	if number != 0 {
 		return n.takeNumber(number)
 	}
-	if k := len(n.free); k > 0 {
-		q := n.qps[n.free[k-1]]
-		n.free = n.free[:k-1]
-		n.numbers.renew(q.index)
-		q.qpn = n.numbers.number(q.index)
-		return q, nil
+	i := n.vacant()
+	if int(i) == len(n.qps) {
+		return n.grow()
 	}
-	return n.grow()
+	n.unfree(i)
+	n.numbers.renew(i)
+	n.qps[i].qpn = n.numbers.number(i)
+	return n.qps[i], nil
+}
+
+// unfree takes an index off the free ones, and reports whether it was there.
+func (n *NIC) unfree(i uint32) bool {
+	at := len(n.free) - 1
+	for at >= 0 && n.free[at] != i { // mostly the last one
+		at--
+	}
+	if at < 0 {
+		return false
+	}
+	n.free = slices.Delete(n.free, at, at+1)
+	return true
 }
 
 // takeNumber returns the queue pair with a number. The indices before it become free.
@@ -249,14 +284,9 @@ func (n *NIC) takeNumber(number uint32) (*queuePair, error) {
 		}
 		n.free = append(n.free, q.index)
 	}
-	at := len(n.free) - 1
-	for at >= 0 && n.free[at] != i { // mostly the last one
-		at--
-	}
-	if generation == 0 || at < 0 {
+	if generation == 0 || !n.unfree(i) {
 		return nil, fmt.Errorf("nic %s: there cannot be a queue pair %#x now", n.cfg.Name, number)
 	}
-	n.free = slices.Delete(n.free, at, at+1)
 	n.numbers.use(number)
 	n.qps[i].qpn = number
 	return n.qps[i], nil

@@ -143,16 +143,13 @@ func (t *template) stamp(b []byte, bytes uint32, id uint16) {
 	be.PutUint16(b[38:40], n-wire.IPv4Len)
 }
 
-// pad is what RDMA adds to a payload, up to whole words (IBTA 9.2.2).
-func pad(payload uint32) uint32 { return -payload & 3 }
-
 // dataWire returns the bytes of a data frame with the given payload on the
 // wire.
 func (n *NIC) dataWire(q *queuePair, payload uint32) uint32 {
 	if s := n.cfg.Sizes.Data; s != 0 {
 		return max(uint32(s+q.intLen)+payload, uint32(q.data.n))
 	}
-	return uint32(q.data.n) + payload + pad(payload) + wire.ICRCLen
+	return uint32(q.data.n) + payload + wire.RoCEPad(payload) + wire.ICRCLen
 }
 
 // payload returns the payload of a data frame from the length of its UDP
@@ -180,7 +177,16 @@ func (n *NIC) fits(q *queuePair, cfg *QPConfig) error {
 		need += wire.RETHLen
 	}
 	if need > n.pool.Room() {
-		return fmt.Errorf("nic %s: frames of %d bytes do not fit into chunks with room for %d", n.cfg.Name, need, n.pool.Room())
+		return fmt.Errorf("nic %s: frames of %d bytes do not fit into chunks with room for %d%s", n.cfg.Name, need, n.pool.Room(), n.lower(need))
 	}
 	return nil
+}
+
+// lower says which payload makes frames that fit, where those of need bytes do not.
+func (n *NIC) lower(need int) string {
+	most := (n.cfg.Payload + int(wire.RoCEPad(uint32(n.cfg.Payload))) - (need - n.pool.Room())) &^ 3
+	if n.cfg.Virtual || most <= 0 {
+		return "" // the payload takes no room, or is not to blame
+	}
+	return fmt.Sprintf(": lower the payload from %d to %d", n.cfg.Payload, most)
 }

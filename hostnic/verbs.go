@@ -130,7 +130,7 @@ func (n *NIC) openVerbs(now frame.Time, q *queuePair, cfg *QPConfig) error {
 		need = max(need, int(n.dataWire(q, uint32(n.cfg.Payload)))+maxExtension)
 	}
 	if need > n.pool.Room() {
-		return fmt.Errorf("nic %s: RDMA frames of %d bytes do not fit into chunks with room for %d", n.cfg.Name, need, n.pool.Room())
+		return fmt.Errorf("nic %s: RDMA frames of %d bytes do not fit into chunks with room for %d%s", n.cfg.Name, need, n.pool.Room(), n.lower(need))
 	}
 	sub := *cfg
 	sub.Verbs = nil

@@ -43,7 +43,7 @@ func (n *NIC) writeVerb(q *queuePair, r frame.Ref, m *frame.Meta, v *verbs, msn,
 	q.data.stamp(b, m.Wire, q.nextID())
 	bth := b[q.data.bth:]
 	bth[0] = p.op
-	bth[1] |= byte(pad(p.size)) << 4
+	bth[1] |= byte(wire.RoCEPad(p.size)) << 4
 	psn := (q.initial + uint32(p.seq)) & 0xffffff
 	if operationOf(p.op).last || q.transport.AckEvery <= 1 || n.endsWindow(q, p.size) {
 		psn |= 1 << 31 // AckReq

@@ -43,7 +43,7 @@ func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 	}
 	extra := uint32(0)
 	if !n.cfg.Virtual {
-		extra = payload + pad(payload) + wire.ICRCLen
+		extra = payload + wire.RoCEPad(payload) + wire.ICRCLen
 	}
 	m.Len = uint16(head + extra)
 	b := n.arena.Bytes(r)
@@ -76,7 +76,7 @@ func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 		// Virtual only: how much the frame had to grow to hold its headers.
 		bth[8] |= byte(m.Wire-uint32(s+q.intLen)-payload) & 0x7f
 	default:
-		bth[1] |= byte(pad(payload)) << 4
+		bth[1] |= byte(wire.RoCEPad(payload)) << 4
 	}
 	return head
 }

@@ -105,8 +105,12 @@ func Fitting(switches int) Mode {
 	return HPCC
 }
 
-// Rooms says how many switches the formats have room for, under the names of the formats.
-func Rooms() string {
+// Rooms says how many switches the formats have room for, under the names of the formats,
+// to those whose frames have format m on paths of so many.
+func Rooms(m Mode, switches int) string {
+	if switches > MaxHops && m != HPCC {
+		return fmt.Sprintf("%s has room for %d switches, the most that a format has, and the longest path has %d", m, MaxHops, switches)
+	}
 	return fmt.Sprintf("%s has room for %d switches, %s and %s for %d", HPCC, wire.HPCCSlots, HPCCGrow, INTMD, MaxHops)
 }
 

@@ -371,7 +371,18 @@ func TestFittingHasRoomForThePath(t *testing.T) {
 	if m := inband.Fitting(wire.HPCCSlots); m != inband.HPCC {
 		t.Errorf("%v for paths that the sender's records suffice for", m)
 	}
-	if got, want := inband.Rooms(), "hpcc has room for 5 switches, hpcc-grow and int-md for 15"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	const all = "hpcc has room for 5 switches, hpcc-grow and int-md for 15"
+	for _, c := range []struct {
+		of       inband.Mode
+		switches int
+		want     string
+	}{
+		{inband.HPCC, 6, all}, {inband.HPCC, 17, all}, {inband.HPCCGrow, 15, all},
+		{inband.HPCCGrow, 17, "hpcc-grow has room for 15 switches, the most that a format has, and the longest path has 17"},
+		{inband.INTMD, 16, "int-md has room for 15 switches, the most that a format has, and the longest path has 16"},
+	} {
+		if got := inband.Rooms(c.of, c.switches); got != c.want {
+			t.Errorf("%v, %d switches: %q, want %q", c.of, c.switches, got, c.want)
+		}
 	}
 }

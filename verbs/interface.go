@@ -6,6 +6,7 @@ import (
 
 	"gswitch/dataplane"
 	"gswitch/dataplane/xsk"
+	"gswitch/hostnic"
 	"gswitch/wire"
 )
 
@@ -37,8 +38,8 @@ func look(c *Config) (p place, err error) {
 	if err != nil {
 		return p, fmt.Errorf("verbs: %s: %w", at, err)
 	}
-	if need := c.Payload + c.headers(); need > p.mtu {
-		return p, fmt.Errorf("verbs: a Payload of %d bytes makes packets of %d with their headers, and the MTU of %s is %d: lower Payload, or raise the MTU", c.Payload, need, at, p.mtu)
+	if err := hostnic.FitMTU("Payload", c.Payload, c.headers(), at, p.mtu); err != nil {
+		return p, fmt.Errorf("verbs: %w", err)
 	}
 	return p, nil
 }

@@ -29,7 +29,7 @@ const maxBuffer = 1 << 34
 func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 	size := cfg.Buffer.Size
 	if size == 0 {
-		size = min(defaultBuffer, uint64(pool.Chunks())*uint64(pool.Room())/2)
+		size = DefaultBuffer(pool.Chunks(), pool.Room())
 	}
 	out := dividedBuffer(cfg, workers, size)
 	if cfg.Buffer.Chunks {
@@ -124,6 +124,12 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 		}
 	}
 	return out
+}
+
+// DefaultBuffer returns the size of a shared buffer that is given none, in bytes, in a
+// packet memory of so many chunks that hold so many bytes each.
+func DefaultBuffer(chunks, room int) uint64 {
+	return min(defaultBuffer, uint64(chunks)*uint64(room)/2)
 }
 
 // defaultBuffer is the shared buffer of a switch chip with 32 ports at 40 Gb/s (12 MB in

@@ -77,6 +77,9 @@ var rcExtLen = [256]uint8{
 // opcode; for opcodes of other services that of the BTH alone.
 func RoCEHeaderLen(opcode uint8) int { return BTHLen + int(rcExtLen[opcode]) }
 
+// RoCEPad is how many bytes follow a payload, up to whole words (IBTA 9.2.2).
+func RoCEPad(payload uint32) uint32 { return -payload & 3 }
+
 // BTH is a view of a base transport header (IBTA 9.2).
 type BTH []byte
 

@@ -86,6 +86,7 @@ func TestRunScenario(t *testing.T) {
 		{"run good.yaml --first-seed 3 --out third", 0, "results are in third"},
 		{"run good.yaml --only hpcc", 2, `no run is called "hpcc"`},
 		{"run good.yaml --set x", 2, "write path=value"},
+		{"run good.yaml --set sweep=", 2, "to sweep nothing"},
 		{"check good.yaml", 0, "good (seed 1)"},
 		{"check good.yaml --values", 0, "burst.slowdown_p99"},
 		{"check bad.yaml", 2, "bad.yaml:4:47"},

@@ -13,6 +13,7 @@ import (
 	"gswitch/config"
 	"gswitch/control"
 	"gswitch/dataplane"
+	"gswitch/hostnic"
 	"gswitch/hostnic/agent"
 	"gswitch/wire"
 )
@@ -54,8 +55,8 @@ func fits(h *config.Host, at control.Interface) error {
 	if len(at.MAC) != len(wire.MAC{}) && h.MAC == nil {
 		return control.Refused(fmt.Errorf("host %s: %s has no Ethernet address: set mac", h.Name, h.Interface))
 	}
-	if need := h.Payload + headers(h); need > at.MTU {
-		return control.Refused(fmt.Errorf("host %s: a payload of %d bytes makes packets of %d with their headers, and the MTU of %s is %d: lower payload, or raise the MTU", h.Name, h.Payload, need, h.Interface, at.MTU))
+	if err := hostnic.FitMTU("payload", h.Payload, headers(h), h.Interface, at.MTU); err != nil {
+		return control.Refused(fmt.Errorf("host %s: %w", h.Name, err))
 	}
 	if s := streamsOf(h); s != nil && s.MSS+wire.IPv4Len+wire.TCPLen > at.MTU {
 		return control.Refused(fmt.Errorf("host %s: segments of TCP of %d bytes make packets of %d, and the MTU of %s is %d: lower tcp.mss, or raise the MTU", h.Name, s.MSS, s.MSS+wire.IPv4Len+wire.TCPLen, h.Interface, at.MTU))

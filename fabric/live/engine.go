@@ -13,6 +13,7 @@ import (
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	"gswitch/sim"
+	"gswitch/wire"
 )
 
 // Engine steps the nodes of a network on real frames. It is a vnet.Engine.
@@ -71,7 +72,8 @@ func New(c Config, spec *vnet.EngineSpec) (*Engine, error) {
 	}
 	e := &Engine{cfg: c, spec: spec, stopped: make(chan struct{})}
 	if c.Wires != nil && spec.Frame+maxGrowth > maxFrame {
-		return nil, fmt.Errorf("frames of %d bytes are too large for AF_XDP on veth, which takes %d less %d for telemetry: lower the payload", spec.Frame, maxFrame, maxGrowth)
+		fits := (spec.Payload + int(wire.RoCEPad(uint32(spec.Payload))) - (spec.Frame + maxGrowth - maxFrame)) &^ 3
+		return nil, fmt.Errorf("frames of %d bytes are too large for AF_XDP on veth, which takes %d less %d for telemetry: lower hosts.payload from %dB to %dB", spec.Frame, maxFrame, maxGrowth, spec.Payload, fits)
 	}
 	log := c.Logger
 	if log == nil {

@@ -311,7 +311,8 @@ func TestRefused(t *testing.T) {
 		{l: live.Config{Workers: 65}, want: "65 workers"},
 		{l: live.Config{Bound: -1}, want: "negative"},
 		{c: vnet.Config{Sizes: hostnic.Sizes{Data: 48}}, want: "hosts.sizes"},
-		{l: live.Config{Wires: noWires{}}, c: vnet.Config{Payload: 8000}, want: "lower the payload"},
+		{l: live.Config{Wires: noWires{}}, c: vnet.Config{Payload: 8999}, want: "lower hosts.payload from 8999B to 3184B"},
+		{l: live.Config{Wires: noWires{}}, c: vnet.Config{Payload: 8000}, want: "lower hosts.payload from 8000B to 3184B"},
 		{l: live.Config{Wires: noWires{}}, want: "link h1 - s1"},
 	} {
 		k.c.Topology = topology(t, "a-refused", "star(2)")

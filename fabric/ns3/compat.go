@@ -98,6 +98,7 @@ func Profile(t *fabric.Topology, algorithm string) (*vnet.Config, error) {
 			Transport: transport.Config{Recovery: transport.GoBackN, NakInterval: nakInterval},
 			CC:        vnet.Algorithm{Name: algorithm, New: build},
 			Overshoot: true, // what is in flight may exceed the window by a frame
+			InOrder:   true, // hosts' flows take turns in the order of their starts
 			// HPCC's changes of rate move the next departure, those of the
 			// others do not.
 			KeepPlanned: name != "hpcc",

@@ -18,10 +18,9 @@
 //
 // What stays different: which frames are marked where marking is by chance; the
 // order of events at one nanosecond (here by the number of the link, there by when
-// each was planned); the turn of a new flow of a host (here it may take that of
-// one that ended, there it comes last); the gap of a paced flow where it is a
-// whole number of nanoseconds (there 1 ns shorter); hosts that serve a paced flow
-// at its time, where that simulator's wait for the next event if another flow of
-// the host is held back by its window; pause frames of switches are 60 bytes,
-// there 43.
+// each was planned); hosts that serve a paced flow at its time, where that
+// simulator's wait for the next event if another flow of the host is held back by
+// its window; pause frames of switches are 60 bytes, there 43. Feedback enlarges
+// such differences until two runs agree as a whole only and not flow by flow, as two
+// runs of that simulator do one of whose flows starts a nanosecond later.
 package ns3

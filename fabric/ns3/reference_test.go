@@ -6,32 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"gswitch/frame"
 )
 
-// workloads are inputs with recorded results of HPCC's simulator in
-// testdata/reference.json: 16 senders of 500 kB to one at 100 Gb/s, and 20 or
-// 10 ms of flows at 30 % load on four leaves of four hosts at 25 Gb/s under
-// two spines.
-var workloads = []string{"incast16_500K", "ls16_WebSearch_30", "ls16_FbHdp_30"}
-
-// reference is what the simulator's run came to.
-type reference struct {
-	Flows        int     `json:"flows"`
-	SlowMean     float64 `json:"slow_mean"`
-	SlowP50      float64 `json:"slow_p50"`
-	SlowP95      float64 `json:"slow_p95"`
-	SlowP99      float64 `json:"slow_p99"`
-	LastFinishUS float64 `json:"last_finish_us"`
-	PFCEvents    uint64  `json:"pfc_events"`
-	Drops        uint64  `json:"drops"`
+// workloads are inputs with recorded results of HPCC's simulator in testdata/reference.json: 4
+// to 64 senders of 500 kB to one at 100 Gb/s, and 20 or 10 ms of flows at 30 and 70 % load on
+// four leaves of four hosts at 25 Gb/s under two spines.
+var workloads = []string{
+	"incast4_500K", "incast8_500K", "incast16_500K", "incast32_500K", "incast48_500K", "incast64_500K",
+	"ls16_WebSearch_30", "ls16_FbHdp_30", "ls16_WebSearch_70", "ls16_FbHdp_70",
 }
 
 func load(t testing.TB, workload string) (*Topology, []Flow) {
 	t.Helper()
-	topo, err := ParseTopology(workload+".topo", read(t, workload+".topo"))
+	file := "ls16_FbHdp_30.topo"
+	if senders(workload) != 0 {
+		file = "incast16_500K.topo"
+	}
+	topo, err := ParseTopology(file, read(t, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,17 +37,39 @@ func load(t testing.TB, workload string) (*Topology, []Flow) {
 	return topo, flows
 }
 
-// band is how far means and tails may be from the simulator's. What remains of
-// differences has three causes: which frames DCQCN's marking by chance hits
-// (from seed to seed its p99 of 200 flows moves by 15 % and its mean by 2 %, so
-// three seeds are averaged); the order of events at one and the same
-// nanosecond, after which runs drift apart flow by flow though not as a whole;
-// and that simulator's hosts, which look at a paced flow late when another one
-// waits for its window.
-const band = 0.10
+// compared is what is compared of a run, and how far the mean of ours may be from that of the
+// simulator's. Runs in which feedback enlarges whatever is first different (the order of events at
+// one nanosecond, which frames DCQCN's marking by chance hits) do not repeat themselves when
+// a start moves by a nanosecond, neither here nor there: of those there are several draws.
+var compared = []struct {
+	what  string
+	band  float64
+	value func(*Report) float64
+}{
+	{"mean slowdown", 0.03, func(r *Report) float64 { return r.SlowMean }},
+	{"median slowdown", 0.03, func(r *Report) float64 { return r.SlowP50 }},
+	{"95th percentile", 0.08, func(r *Report) float64 { return r.SlowP95 }},
+	{"99th percentile", 0.08, func(r *Report) float64 { return r.SlowP99 }},
+	{"last finish", 0.05, func(r *Report) float64 { return r.LastFinishUS }},
+}
+
+// standardErrors of the difference are what chance explains, where they are more than the band.
+// They follow from the scatter of the simulator's draws alone: ours excuses nothing.
+const standardErrors = 2.5
+
+// exactly are incasts of up to so many senders, in which neither chance nor the order of
+// simultaneous events decides: nothing differs from what the simulator wrote.
+var exactly = map[string]int{"timely": 48, "timely_win": 16, "dctcp": 32, "dcqcn_win": 8}
+
+// senders is how many an incast has, 0 of other workloads.
+func senders(workload string) (n int) {
+	fmt.Sscanf(workload, "incast%d_", &n)
+	return n
+}
 
 func TestAgreesWithReference(t *testing.T) {
-	var refs map[string]map[string]reference
+	// What the simulator's runs came to: by workload and algorithm, one of each draw (moved).
+	var refs map[string]map[string][]Report
 	if err := json.Unmarshal(read(t, "reference.json"), &refs); err != nil {
 		t.Fatal(err)
 	}
@@ -61,43 +78,37 @@ func TestAgreesWithReference(t *testing.T) {
 		for _, algorithm := range Algorithms {
 			t.Run(w+"/"+algorithm, func(t *testing.T) {
 				t.Parallel()
-				if testing.Short() && len(flows) == 200 {
-					t.Skip("three million frame-hops an algorithm")
-				}
-				ref, ok := refs[w][algorithm]
-				if !ok {
+				theirs := refs[w][algorithm]
+				if len(theirs) == 0 {
 					t.Fatal("no reference")
 				}
-				seeds := uint64(1)
-				if algorithm == "dcqcn" {
-					seeds = 3
+				if testing.Short() && strings.HasPrefix(w, "ls16_WebSearch") {
+					t.Skip("millions of frame-hops a run")
 				}
-				var mean reference
-				for seed := uint64(1); seed <= seeds; seed++ {
-					r, err := Run(context.Background(), topo, flows, Options{Algorithm: algorithm, Seed: seed})
+				ours := make([]Report, len(theirs))
+				for draw := range ours {
+					seed := uint64(draw) + 1
+					r, err := Run(context.Background(), topo, moved(flows, uint64(draw)), Options{Algorithm: algorithm, Seed: seed})
 					if err != nil {
 						t.Fatal(err)
 					}
-					x := r.Report(algorithm, seed)
-					if x.Flows != ref.Flows || x.Unfinished != 0 || x.Unsteered != 0 || x.Drops != ref.Drops || x.PFCEvents != ref.PFCEvents {
-						t.Errorf("seed %d: %+v", seed, x)
+					x, y := r.Report(algorithm, seed), &theirs[draw]
+					if ours[draw] = x; x.Flows != y.Flows || x.Unfinished != 0 || x.Unsteered != 0 || x.Drops != y.Drops ||
+						math.Abs(float64(x.PFCEvents)-float64(y.PFCEvents)) > 0.02*float64(y.PFCEvents) {
+						t.Errorf("draw %d: %+v", draw, x)
 					}
-					mean.add(&x.Summary, float64(seeds))
 				}
-				for _, c := range []struct {
-					what      string
-					got, want float64
-				}{
-					{"mean slowdown", mean.SlowMean, ref.SlowMean},
-					{"median slowdown", mean.SlowP50, ref.SlowP50},
-					{"95th percentile", mean.SlowP95, ref.SlowP95},
-					{"99th percentile", mean.SlowP99, ref.SlowP99},
-					{"last finish", mean.LastFinishUS, ref.LastFinishUS},
-				} {
-					off := c.got/c.want - 1
-					t.Logf("%s %.3f, the simulator's is %.3f: %+.1f %%", c.what, c.got, c.want, 100*off)
-					if math.Abs(off) > band {
-						t.Errorf("%s is beyond %.0f %%", c.what, 100*band)
+				for _, c := range compared {
+					got, _ := sample(ours, c.value)
+					want, deviation := sample(theirs, c.value)
+					off, chance := got/want-1, deviation/want*math.Sqrt(2/float64(len(theirs)))
+					limit := max(c.band, standardErrors*chance)
+					if n := senders(w); n != 0 && n <= exactly[algorithm] {
+						limit = 1e-6
+					}
+					t.Logf("%s %.3f, the simulator's is %.3f: %+.2f %%, standard error %.2f %% (draws: %d)", c.what, got, want, 100*off, 100*chance, len(theirs))
+					if math.Abs(off) > limit {
+						t.Errorf("%s is beyond %.4g %%", c.what, 100*limit)
 					}
 				}
 			})
@@ -105,17 +116,21 @@ func TestAgreesWithReference(t *testing.T) {
 	}
 }
 
-// add adds a part of n to means.
-func (r *reference) add(s *Summary, n float64) {
-	r.SlowMean += s.SlowMean / n
-	r.SlowP50 += s.SlowP50 / n
-	r.SlowP95 += s.SlowP95 / n
-	r.SlowP99 += s.SlowP99 / n
-	r.LastFinishUS += s.LastFinishUS / n
+// sample returns the mean of a value and its deviation, 0 of a single run.
+func sample(runs []Report, value func(*Report) float64) (mean, deviation float64) {
+	n := float64(len(runs))
+	for i := range runs {
+		mean += value(&runs[i]) / n
+	}
+	for i := range runs {
+		d := value(&runs[i]) - mean
+		deviation += d * d / max(n-1, 1)
+	}
+	return mean, math.Sqrt(deviation)
 }
 
-// Where neither chance nor the order of simultaneous events decides, nothing
-// differs from what the simulator wrote, to the nanosecond.
+// Flow by flow and to the nanosecond, where neither chance nor the order of simultaneous events
+// decides.
 func TestExactlyTheReference(t *testing.T) {
 	topo, flows := load(t, "incast16_500K")
 	// The first to end, and the time that a frame takes on the last link.
@@ -142,67 +157,20 @@ func TestExactlyTheReference(t *testing.T) {
 	}
 }
 
-// Incasts of 4 to 64 senders of 500 kB, TIMELY, at 100 Gb/s: what the simulator's runs
-// came to. 64 are paused, where the two differ by which frame passes a threshold that
-// all of them move within the same nanoseconds.
-func TestIncastsOfManySizes(t *testing.T) {
-	for _, c := range []struct {
-		senders   int
-		mean, p99 float64
-		last      float64 // us
-		band      float64
-	}{
-		{4, 3.731901, 3.734635, 172.092, 1e-6},
-		{8, 7.374089, 7.380469, 340.092, 1e-6},
-		{32, 29.227214, 29.255469, 1348.092, 1e-6},
-		{48, 43.795964, 43.838802, 2020.092, 1e-6},
-		{64, 58.108537, 58.422135, 2692.092, 0.0005},
-	} {
-		x := incast(t, c.senders, Options{Algorithm: "timely"})
-		off := func(got, want float64) float64 { return math.Abs(got/want - 1) }
-		if x.Flows != c.senders || (x.PFCEvents != 0) != (c.senders == 64) || off(x.SlowMean, c.mean) > c.band || off(x.SlowP99, c.p99) > 1e-6 || off(x.LastFinishUS, c.last) > 1e-9 {
-			t.Errorf("%d senders: mean %.4f, p99 %.4f, last %.3f us, %d pauses; the simulator's %+v", c.senders, x.SlowMean, x.SlowP99, x.LastFinishUS, x.PFCEvents, c)
-		}
-	}
-}
-
-// Few marks decide an incast with DCQCN, and which frames get them is chance. The mean of
-// forty seeds is within 4 % of the one draw of the simulator, which could be one of ours:
-// no further away than 2.5 deviations of single seeds.
-func TestIncastsOfDCQCNDifferByChance(t *testing.T) {
-	const seeds = 40
-	for senders, want := range map[int]float64{4: 8.146, 8: 11.876, 16: 17.269, 32: 28.533} {
-		var sum, squares float64
-		for seed := uint64(1); seed <= seeds; seed++ {
-			x := incast(t, senders, Options{Algorithm: "dcqcn", Seed: seed})
-			sum += x.SlowMean
-			squares += x.SlowMean * x.SlowMean
-		}
-		mean := sum / seeds
-		deviation := math.Sqrt((squares - sum*mean) / (seeds - 1))
-		t.Logf("%d senders: mean %.3f, deviation %.3f, the simulator's %.3f: %+.1f %%", senders, mean, deviation, want, 100*(mean/want-1))
-		if math.Abs(mean/want-1) > 0.04 || math.Abs(mean-want) > 2.5*deviation {
-			t.Errorf("%d senders: mean %.3f, deviation %.3f, the simulator's %.3f", senders, mean, deviation, want)
-		}
-	}
-}
-
-// incast runs senders of 500 kB to one host at 100 Gb/s.
-func incast(t *testing.T, senders int, o Options) Report {
-	t.Helper()
-	text := fmt.Sprintf("%d 1 %d\n0\n", senders+2, senders+1)
-	var flows []Flow
-	for h := 1; h <= senders+1; h++ {
-		text += fmt.Sprintf("0 %d 100Gbps 1000ns 0\n", h)
-		if h > 1 {
-			flows = append(flows, Flow{Src: h, Dst: 1, Class: 3, DstPort: 100, Bytes: 500_000, Start: 2 * frame.Second})
-		}
-	}
-	r, err := Run(context.Background(), mustTopology(t, text), flows, o)
+// Where 64 are paused the two differ by which frame passes a threshold that all of them move
+// within the same nanoseconds.
+func TestIncastThatIsPaused(t *testing.T) {
+	topo, flows := load(t, "incast64_500K")
+	r, err := Run(context.Background(), topo, flows, Options{Algorithm: "timely"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.Report(o.Algorithm, o.Seed)
+	x := r.Report("timely", 0)
+	const mean, p99, last = 58.108537, 58.422135, 2692.092
+	off := func(got, want float64) float64 { return math.Abs(got/want - 1) }
+	if x.PFCEvents == 0 || off(x.SlowMean, mean) > 0.0005 || off(x.SlowP99, p99) > 1e-6 || off(x.LastFinishUS, last) > 1e-9 {
+		t.Errorf("mean %.4f, p99 %.4f, last %.3f us, %d pauses; the simulator's %v, %v, %v", x.SlowMean, x.SlowP99, x.LastFinishUS, x.PFCEvents, mean, p99, last)
+	}
 }
 
 // The same input and seed repeat to the bit, another seed marks other frames.

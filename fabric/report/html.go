@@ -23,23 +23,24 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
 // page is what page.html shows.
 type page struct {
-	Style    template.CSS
-	File     *results.File
-	Title    string
-	Runs     []runRow
-	Varied   []string // names of parameters that differ between runs
-	Same     []results.Param
-	Checks   []checkRow
-	Failed   int
-	Differs  int // claims of the paper that are known not to hold
-	Held     int // expectations, those not counted
-	Values   []valueRow
-	Labels   []string
-	Sections []*section
-	Invalid  []string // runs that did not keep time, and why
-	Warnings []string // what is seldom meant
-	Timing   *timingPage
-	Pauses   []pausesPage // of the runs that recorded them
+	Style     template.CSS
+	File      *results.File
+	Title     string
+	Runs      []runRow
+	Varied    []string // names of parameters that differ between runs
+	Same      []results.Param
+	Checks    []checkRow
+	Failed    int
+	Differs   int  // claims of the paper that are known not to hold
+	Held      int  // expectations, those not counted
+	Estimates bool // there are claims about the mean of several seeds
+	Values    []valueRow
+	Labels    []string
+	Sections  []*section
+	Invalid   []string // runs that did not keep time, and why
+	Warnings  []string // what is seldom meant
+	Timing    *timingPage
+	Pauses    []pausesPage // of the runs that recorded them
 }
 
 // pausesPage is which port paused which in a run.
@@ -64,6 +65,7 @@ type runRow struct {
 type checkRow struct {
 	Run, Text, Got, Why, Deviates string
 	OK                            bool
+	Of                            []string // values with their intervals
 }
 
 // valueRow is a scalar of all runs.
@@ -83,7 +85,8 @@ func HTML(w io.Writer, f *results.File) error {
 	}
 	p.params(d)
 	for _, c := range checksOf(f) {
-		p.Checks = append(p.Checks, checkRow{c.run, c.Text, c.got(), c.Why, c.Deviates, c.OK})
+		p.Checks = append(p.Checks, checkRow{c.run, c.Text, c.got(), c.Why, c.Deviates, c.OK, c.estimates()})
+		p.Estimates = p.Estimates || len(c.Values) > 0
 		if c.Deviates != "" {
 			p.Differs++
 		}

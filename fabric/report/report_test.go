@@ -81,6 +81,33 @@ func TestTextNamesInFull(t *testing.T) {
 	}
 }
 
+// A claim about several seeds stands with the interval of each value: in the table of the
+// page, and on a terminal where it failed.
+func TestIntervalsOfClaims(t *testing.T) {
+	f := small()
+	f.Checks = []results.Check{
+		{Text: "a.fct_p99_seconds < b.fct_p99_seconds", Got: 1, Why: "why", Values: []results.Estimate{
+			results.NewEstimate("a.fct_p99_seconds", []float64{3e-6, 3e-6, 6e-6}), results.NewEstimate("b.fct_p99_seconds", []float64{1e-6, 2e-6}), results.NewEstimate("c", []float64{7})}},
+		{Text: "held", OK: true, Why: "sure", Values: []results.Estimate{results.NewEstimate("d", []float64{8, 8, 8})}},
+	}
+	var page, text bytes.Buffer
+	if err := HTML(&page, f); err != nil {
+		t.Fatal(err)
+	}
+	if err := Text(&text, f, TextOptions{Width: 200}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Join(strings.Fields(text.String()), " ") // those that were wrapped in one
+	for _, want := range []string{"a.fct_p99_seconds 4 µs ± 4.30 µs of 3 seeds", "b.fct_p99_seconds 1.50 µs of 2 seeds", "c 7 of 1 seed", "d 8 ± 0 of 3 seeds"} {
+		if !strings.Contains(page.String(), `<div class="note">`+want+"</div>") {
+			t.Errorf("the page has no %q", want)
+		}
+		if got := strings.Contains(lines, strings.ReplaceAll(want, "µ", "u")); got != !strings.HasPrefix(want, "d") {
+			t.Errorf("%q stands on the terminal: %v", want, got)
+		}
+	}
+}
+
 // hostile has what would break out of the page if it were not escaped.
 func hostile() *results.File {
 	const evil = `</title></svg><script>alert("x")</script>'" onload=x &amp; ` + "\x1b[31m\x00"
@@ -93,7 +120,7 @@ func hostile() *results.File {
 	r.Buckets[0].Label = evil
 	r.CDFs[0].Name, r.CDFs[0].Unit = evil, evil
 	r.Series[1].Object, r.Series[1].Name, r.Series[2].Unit = evil, evil, evil
-	r.Checks[0] = results.Check{Text: evil, Why: evil, Got: math.NaN()}
+	r.Checks[0] = results.Check{Text: evil, Why: evil, Got: math.NaN(), Values: []results.Estimate{results.NewEstimate(evil, []float64{1, 2})}}
 	return f
 }
 

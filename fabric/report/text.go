@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -309,6 +310,9 @@ func (t *text) checks(f *results.File) {
 			line += " (" + printable(c.Why) + ")"
 		default:
 			line += ": " + printable(c.Why)
+			if of := c.estimates(); len(of) > 0 {
+				line += "; " + printable(strings.Join(of, ", "))
+			}
 		}
 		for i, l := range wrap(line, t.o.Width-9) {
 			if i > 0 {
@@ -338,6 +342,23 @@ func (c *check) got() string {
 		return "nothing"
 	}
 	return significant(c.Got)
+}
+
+// estimates are the values of a claim about the mean of several seeds, each with the
+// interval of the mean where there are seeds enough for one.
+func (c *check) estimates() (v []string) {
+	for _, e := range c.Values {
+		text := e.Name + " " + quantity(e.Mean, unitOf(e.Name))
+		if e.Low != nil {
+			text += " ± " + quantity((*e.High-*e.Low)/2, unitOf(e.Name))
+		}
+		of := " seeds"
+		if e.Seeds == 1 {
+			of = " seed"
+		}
+		v = append(v, text+" of "+strconv.Itoa(e.Seeds)+of)
+	}
+	return v
 }
 
 func checksOf(f *results.File) []check {

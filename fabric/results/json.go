@@ -124,18 +124,22 @@ func finitePoints(a, b []float64) (x, y []float64) {
 
 // checkJSON is Check with a number that may be missing.
 type checkJSON struct {
-	Text string   `json:"text"`
-	OK   bool     `json:"ok"`
-	Got  *float64 `json:"got"`
-	Why  string   `json:"why,omitempty"`
+	Text     string     `json:"text"`
+	Run      string     `json:"run,omitempty"`
+	Deviates string     `json:"deviates,omitempty"`
+	OK       bool       `json:"ok"`
+	Got      *float64   `json:"got"`
+	Why      string     `json:"why,omitempty"`
+	Values   []Estimate `json:"values,omitempty"`
 }
 
-// MarshalJSON writes a Got that is no finite number as null.
+// MarshalJSON writes a Got that is no finite number as null, and leaves out such values.
 func (c Check) MarshalJSON() ([]byte, error) {
-	j := checkJSON{Text: c.Text, OK: c.OK, Why: c.Why}
+	j := checkJSON{Text: c.Text, Run: c.Run, Deviates: c.Deviates, OK: c.OK, Why: c.Why, Values: c.Values}
 	if isFinite(c.Got) {
 		j.Got = &c.Got
 	}
+	j.Values = slices.DeleteFunc(slices.Clone(j.Values), func(e Estimate) bool { return !isFinite(e.Mean) })
 	return json.Marshal(j)
 }
 
@@ -145,7 +149,7 @@ func (c *Check) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	*c = Check{Text: j.Text, OK: j.OK, Got: math.NaN(), Why: j.Why}
+	*c = Check{Text: j.Text, Run: j.Run, Deviates: j.Deviates, OK: j.OK, Got: math.NaN(), Why: j.Why, Values: j.Values}
 	if j.Got != nil {
 		c.Got = *j.Got
 	}

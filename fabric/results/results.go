@@ -148,4 +148,29 @@ type Check struct {
 	OK       bool    `json:"ok"`
 	Got      float64 `json:"got"` // NaN if nothing was measured
 	Why      string  `json:"why,omitempty"`
+	// Values are those that the claim names, over their seeds; none where each is of one
+	// seed.
+	Values []Estimate `json:"values,omitempty"`
+}
+
+// Estimate is a value over seeds.
+type Estimate struct {
+	Name  string  `json:"name"` // as the claim has it
+	Seeds int     `json:"seeds"`
+	Mean  float64 `json:"mean"`
+	// Low and High bound the interval that holds the mean of all seeds with 95 %, as in
+	// summary.csv; nil for fewer than three.
+	Low  *float64 `json:"low,omitempty"`
+	High *float64 `json:"high,omitempty"`
+}
+
+// NewEstimate returns that of a value's seeds.
+func NewEstimate(name string, v []float64) Estimate {
+	e := Estimate{Name: name, Seeds: len(v), Mean: Mean(v)}
+	if len(v) >= leastInterval {
+		half := Confidence(v)
+		low, high := e.Mean-half, e.Mean+half
+		e.Low, e.High = &low, &high
+	}
+	return e
 }

@@ -34,7 +34,8 @@ func example() *File {
 			Name: "hpcc load 50%", Engine: "netns", Values: map[string]float64{},
 			Series: []Series{{Name: "queue", Object: "x", T: []float64{0}, V: []float64{1}}},
 		}},
-		Checks: []Check{{Text: "a < b", Got: 0.5, Why: "it is not"}},
+		Checks: []Check{{Text: "a < b", Got: 0.5, Why: "it is not"}, {Text: "c > 2", Run: "hpcc", Deviates: "it is slow", OK: true, Got: 1,
+			Values: []Estimate{NewEstimate("c", []float64{0, 1, 2}), NewEstimate("d", []float64{1, 2}), NewEstimate("e", []float64{1})}}},
 	}
 }
 

@@ -63,13 +63,12 @@ func summary(runs []Run) *tidy {
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			measure, unit := splitUnit(name)
 			v := all[name]
-			mean := Mean(v)
+			e := NewEstimate(name, v)
 			var low, high any
-			if len(v) >= leastInterval {
-				half := Confidence(v)
-				low, high = mean-half, mean+half
+			if e.Low != nil {
+				low, high = *e.Low, *e.High
 			}
-			t.rows = append(t.rows, append(slices.Clone(of), measure, unit, int64(len(v)), mean, low, high, slices.Min(v), slices.Max(v)))
+			t.rows = append(t.rows, append(slices.Clone(of), measure, unit, int64(e.Seeds), e.Mean, low, high, slices.Min(v), slices.Max(v)))
 		}
 	}
 	return t

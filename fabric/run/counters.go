@@ -162,7 +162,7 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	for name, v := range c.Systems {
 		put(name, v)
 	}
-	c.unstamped(out)
+	c.unstamped(n, out)
 	ports := 0
 	for s := range n.Switches {
 		ports += n.Ports(s)
@@ -178,7 +178,7 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 
 // unstamped reports records that switches could not write: congestion control did not see
 // those queues.
-func (c *tally) unstamped(out *results.Run) {
+func (c *tally) unstamped(n *vnet.Network, out *results.Run) {
 	all, missing, why := uint64(0), uint64(0), ""
 	for i, k := range c.Telemetry {
 		all += k
@@ -193,7 +193,7 @@ func (c *tally) unstamped(out *results.Run) {
 	out.Values["telemetry_unstamped_total"] = float64(missing)
 	if missing > 0 {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("telemetry: %d of %d records of switches were not written (%s): what needs telemetry did not see those queues; switch.int.mode: %s",
-			missing, all, why[2:], inband.Rooms()))
+			missing, all, why[2:], inband.Rooms(n.INT(), n.Topology.LongestPath())))
 	}
 }
 

@@ -62,6 +62,9 @@ func (s *Scenario) expectations(root *yaml.Node) error {
 	return nil
 }
 
+// judgeNothing is the way out where expectations pin points that are not swept.
+const judgeNothing = "to run other points and judge nothing, --set 'expect=[]' --set 'deviates=[]'"
+
 // bind determines which part of a name is the variant and checks the rest.
 func (s *Scenario) bind(r *ref) error {
 	variants := map[string]bool{}
@@ -79,9 +82,12 @@ func (s *Scenario) bind(r *ref) error {
 		return fmt.Errorf("%s: there is no variant %q; there are %s", r.text, r.variant, strings.Join(names, ", "))
 	}
 	for k, v := range r.pinned {
-		var values []string
+		var values, keys []string
 		for i := range s.Runs {
 			for _, set := range s.Runs[i].Point {
+				if !slices.Contains(keys, set.Key) {
+					keys = append(keys, set.Key)
+				}
 				if set.Key == k && !slices.Contains(values, set.Value) {
 					values = append(values, set.Value)
 				}
@@ -89,10 +95,13 @@ func (s *Scenario) bind(r *ref) error {
 		}
 		switch {
 		case len(values) == 0:
-			return fmt.Errorf("%s: the sweep has no key %q", r.text, k)
+			has := "nothing is swept"
+			if len(keys) > 0 {
+				has = "it has " + strings.Join(keys, ", ")
+			}
+			return fmt.Errorf("%s: this pins %s to %q, and the sweep has no key %q; %s; %s", r.text, k, v, k, has, judgeNothing)
 		case !slices.Contains(values, v):
-			return fmt.Errorf("%s: the sweep does not set %s to %q; it has %s; to run other points and judge nothing, --set 'expect=[]' --set 'deviates=[]'",
-				r.text, k, v, strings.Join(values, ", "))
+			return fmt.Errorf("%s: this pins a point, and the sweep does not set %s to %q; it has %s; %s", r.text, k, v, strings.Join(values, ", "), judgeNothing)
 		}
 	}
 	for i := range s.Runs {
@@ -230,8 +239,11 @@ func (e *Expectation) runs(all []Run, context *Run) []int {
 // check evaluates e in a context.
 func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) results.Check {
 	var seen []string
+	var estimates []results.Estimate
+	several := false
 	look := func(r *ref) (float64, error) {
-		sum, n := 0.0, 0
+		sum := 0.0
+		var values []float64
 		for i := range all {
 			if !r.fits(&all[i], context) {
 				continue
@@ -244,13 +256,16 @@ func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) re
 				x = 0 // nothing was dropped for this reason, or no trace ended there
 			}
 			sum += x
-			n++
+			values = append(values, x)
 		}
-		text := fmt.Sprintf("%s = %s", r.text, quantity(r.key, sum/float64(n)))
+		mean := sum / float64(len(values))
+		text := fmt.Sprintf("%s = %s", r.text, quantity(r.key, mean))
 		if !slices.Contains(seen, text) {
 			seen = append(seen, text)
+			estimates = append(estimates, results.NewEstimate(r.text, values))
+			several = several || len(values) > 1
 		}
-		return sum / float64(n), nil
+		return mean, nil
 	}
 	c := results.Check{Text: e.Text, Got: math.NaN(), Deviates: e.Deviates}
 	ok, err := e.expr.eval(look)
@@ -261,6 +276,9 @@ func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) re
 	c.OK = (ok != 0) == (e.Deviates == "")
 	c.Got, _ = e.expr.subject().eval(look)
 	c.Why = strings.Join(seen, ", ")
+	if several {
+		c.Values = estimates
+	}
 	if e.expr.subject().op != "value" {
 		c.Why = short(c.Got) + ", from " + c.Why
 	}

@@ -134,8 +134,8 @@ func sizesOf(name, dir string) (*workload.CDF, error) {
 	return workload.ParseCDF(n.path, data)
 }
 
-// flowsOf returns the flows of a trace.
-func flowsOf(name, dir string, t *fabric.Topology) ([]workload.Flow, error) {
+// flowsOf returns the flows of a trace, of one run if it has several.
+func flowsOf(name, run, dir string, t *fabric.Topology) ([]workload.Flow, error) {
 	if name == "" {
 		return nil, fmt.Errorf("wants file, with the flows")
 	}
@@ -151,7 +151,7 @@ func flowsOf(name, dir string, t *fabric.Topology) ([]workload.Flow, error) {
 	for i, h := range t.Hosts() {
 		places[t.Nodes[h].Name] = int32(i) // a host whose name is a number takes precedence over the index
 	}
-	return workload.ParseTrace(n.path, data, func(name string) (int32, error) {
+	return workload.ParseTrace(n.path, data, run, func(name string) (int32, error) {
 		h, ok := places[name]
 		if !ok {
 			return 0, fmt.Errorf("there is no host %q", name)

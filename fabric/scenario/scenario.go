@@ -184,6 +184,9 @@ func setTexts(root *yaml.Node, set []string) error {
 func setText(root *yaml.Node, text string) error {
 	path, value, ok := strings.Cut(text, "=")
 	var v yaml.Node
+	if ok && path == "sweep" && strings.TrimSpace(value) == "" {
+		return fmt.Errorf("--set %q: to sweep nothing, --set 'sweep={}'; where expectations pin points of the sweep, %s", text, judgeNothing)
+	}
 	if err := yaml.Unmarshal([]byte(value), &v); !ok || err != nil || len(v.Content) == 0 {
 		return fmt.Errorf("--set %q: write path=value, such as hosts.cc=dcqcn", text)
 	}

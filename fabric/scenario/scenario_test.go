@@ -235,7 +235,11 @@ func TestRefusals(t *testing.T) {
 		{small + "expect: [slowdown_p99 < 3k]\n", `unknown unit "k"`},
 		{small + "expect: [(slowdown_p99 < 3]\n", "a closing parenthesis is missing"},
 		{small + "expect: ['a{x=1}.slowdown_p99 < 3']\n", `there is no variant "a"`},
-		{small + "sweep: {hosts.payload: [500B]}\nexpect: ['{payload=1000B}.slowdown_p99 < 3']\n", "the sweep does not set payload to \"1000B\"; it has 500B; to run other points and judge nothing, --set 'expect=[]' --set 'deviates=[]'"},
+		{small + "sweep: {hosts.payload: [500B]}\nexpect: ['{payload=1000B}.slowdown_p99 < 3']\n", "this pins a point, and the sweep does not set payload to \"1000B\"; it has 500B; to run other points and judge nothing, --set 'expect=[]' --set 'deviates=[]'"},
+		{small + "sweep: {hosts.payload: [500B]}\nexpect: ['{size=1KB}.slowdown_p99 < 3']\n", "this pins size to \"1KB\", and the sweep has no key \"size\"; it has payload; to run other points and judge nothing, --set 'expect=[]' --set 'deviates=[]'"},
+		{small + "sweep: {}\nexpect: ['{size=1KB}.slowdown_p99 < 3']\n", "this pins size to \"1KB\", and the sweep has no key \"size\"; nothing is swept; to run other points and judge nothing, --set 'expect=[]' --set 'deviates=[]'"},
+		{small + "hosts: {payload: 0B}\n", "hosts.payload: 0B is not between 1B and 9kB"},
+		{small + "hosts: {payload: 9001B}\n", "hosts.payload: 9001B is not between 1B and 9kB"},
 		{head + "workload: []\n", "workload: is empty"},
 		{head + "workload: [{kind: poisson, load: 0.5}]\n", "one of sizes, bins and size"},
 		{head + "workload: [{kind: poisson, sizes: WebSearch}]\n", "wants either load or rate"},
@@ -252,6 +256,13 @@ func TestRefusals(t *testing.T) {
 		if _, err := Parse("s.yaml", []byte(small), Options{Set: []string{set}}); err == nil || !strings.Contains(err.Error(), "--set") {
 			t.Errorf("--set %s: %v", set, err)
 		}
+	}
+	if _, err := Parse("s.yaml", []byte(small), Options{Set: []string{"sweep="}}); err == nil || !strings.Contains(err.Error(), `to sweep nothing, --set 'sweep={}'; where expectations pin points of the sweep, to run other points and judge nothing, --set 'expect=[]'`) {
+		t.Errorf("--set sweep=: %v", err)
+	}
+	_, err := Parse("s.yaml", []byte(head+"workload: [{kind: poisson, load: 0.5, size: 0B}]\n"), Options{})
+	if err == nil || strings.Contains(err.Error(), "one of sizes, bins and size") {
+		t.Errorf("a size of 0 B is taken for none: %v", err)
 	}
 	if _, err := Parse("s.yaml", []byte(small), Options{Only: []string{"x"}}); err == nil || !strings.Contains(err.Error(), `no run is called "x"`) {
 		t.Error(err)
@@ -283,6 +294,14 @@ expect:
 	var got []string
 	of := map[string][]string{} // of the mean of a run's seeds
 	for _, c := range s.Evaluate(measured) {
+		for _, e := range c.Values {
+			if want := strings.Contains(c.Text, e.Name) && e.Seeds == 2 && e.Low == nil; !want {
+				t.Errorf("%q: %+v is not over two seeds", c.Text, e)
+			}
+		}
+		if len(c.Values) == 0 {
+			t.Errorf("%q names no values over seeds", c.Text)
+		}
 		if c.Run != "" {
 			if of[c.Run] = append(of[c.Run], c.Text); !c.OK {
 				t.Errorf("%s: %q failed: %s", c.Run, c.Text, c.Why)
@@ -427,4 +446,27 @@ func FuzzExpr(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A claim about the mean of several seeds has each of its values with the interval that
+// summary.csv has, and one about a single seed none.
+func TestValuesOfClaims(t *testing.T) {
+	const text = small + "variants: [{name: a}, {name: b}]\nexpect: [a.slowdown_p99 < b.slowdown_p99 or a.slowdown_p99 < 1]\n"
+	s := parse(t, text+"seeds: [1, 2, 3]\n", Options{})
+	var runs []*results.Run
+	for _, v := range []float64{1, 2, 6, 4, 4, 4} {
+		runs = append(runs, &results.Run{Values: map[string]float64{"slowdown_p99": v}})
+	}
+	c := s.Evaluate(runs)
+	if len(c) != 1 || len(c[0].Values) != 2 {
+		t.Fatalf("%+v", c)
+	}
+	a, b := c[0].Values[0], c[0].Values[1]
+	half := results.Confidence([]float64{1, 2, 6})
+	if a.Name != "a.slowdown_p99" || a.Seeds != 3 || a.Mean != 3 || a.Low == nil || *a.Low != 3-half || *a.High != 3+half || b.Mean != 4 || *b.Low != 4 || *b.High != 4 {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	if c = parse(t, text, Options{}).Evaluate([]*results.Run{runs[0], runs[3]}); len(c) != 1 || c[0].Values != nil {
+		t.Errorf("one seed: %+v", c)
+	}
 }

@@ -235,7 +235,7 @@ var operations = []string{"all-reduce", "reduce-scatter", "all-gather", "all-to-
 
 // trace reads the flows of a file. Flows from stop on are left out.
 func (e *Entry) trace(t *fabric.Topology, dir string, start, stop frame.Time) (workload.Source, error) {
-	v, err := flowsOf(e.File, dir, t)
+	v, err := flowsOf(e.File, e.Run, dir, t)
 	if err != nil {
 		return nil, err
 	}

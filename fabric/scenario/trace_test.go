@@ -3,6 +3,7 @@ package scenario
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +53,27 @@ func TestTraceOfFlows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	write(flows, "start_s,src,dst,bytes,run,name,seed\n2e-6,h1,h2,10,0,a,1\n2e-6,h1,h2,20,1,a,2\n2e-6,h1,h2,30,2,b,1\n2e-6,h1,h2,31,2,b,1\n")
+	for entry, want := range map[string][]uint64{"run: 0": {10}, "run: b": {30, 31}} {
+		s, err := load(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := s.Runs[0].Doc.Workload[0].Source(s.Runs[0].Doc, s.Runs[0].Topology, dir, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sizes []uint64
+		for src.Peek() != frame.Never {
+			sizes = append(sizes, src.Pop().Bytes)
+		}
+		if !slices.Equal(sizes, want) {
+			t.Errorf("%s: flows of %d bytes, want %d", entry, sizes, want)
+		}
+	}
+	if _, err := load("persistent: true"); err == nil || !strings.Contains(err.Error(), "has the flows of 3 runs, 0 (a, seed 1), 1 (a, seed 2), 2 (b, seed 1); write which are sent, such as run: 0") {
+		t.Errorf("three runs at once: %v", err)
+	}
 	write(flows, "start_s,src,dst,bytes\n2e-6,h1,h4,1500\n")
 	if after, err := r.Fingerprint("v", file); err != nil || after == before {
 		t.Errorf("another trace is the same run: %v", err)
@@ -60,7 +82,7 @@ func TestTraceOfFlows(t *testing.T) {
 		"persistent: false": `flows.csv:2: dst: there is no host "h4"`,
 		"file: missing.csv": "missing.csv: no such file",
 		"file: /dev/zero":   "/dev/zero is no plain file",
-		"size: 5B":          "means nothing for kind trace, which takes stop, file, persistent",
+		"size: 5B":          "means nothing for kind trace, which takes stop, file, run, persistent",
 	} {
 		text := strings.Replace(traced, "ENTRY", entry, 1)
 		if strings.HasPrefix(entry, "file") {

@@ -146,7 +146,7 @@ type PFC struct {
 
 // Hosts is the configuration of every host.
 type Hosts struct {
-	Payload   units.Size `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
+	Payload   units.Size `yaml:"payload" range:"1,9000" default:"1000B" doc:"Payload of a full data frame."`
 	CC        string     `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list. none keeps to a window of the bandwidth-delay product; with params window: none to nothing but the rate of its link."`
 	Verb      string     `yaml:"verb" enum:"send,write" default:"send" doc:"What messages are sent as. write: RDMA writes, whose first packet says how long they are: edges go by it that write slack by size or remaining."`
 	Params    Params     `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`

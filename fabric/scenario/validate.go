@@ -90,9 +90,6 @@ func (v *validator) switches() {
 func (v *validator) hosts() {
 	h := &v.doc.Hosts
 	v.hostFeatures()
-	if h.Payload < 1 || h.Payload > 9000 {
-		v.sec.Fail("hosts.payload", "%v is not from 1B to 9000B", h.Payload)
-	}
 	v.congestion("hosts", h.CC, h.Params)
 	v.transport("hosts.transport", &h.Transport)
 	v.rc3("hosts.transport", &h.Transport, h.Class)
@@ -267,7 +264,7 @@ func (v *validator) entry(key string, e *Entry) {
 
 func (v *validator) poisson(key string, e *Entry) {
 	given := 0
-	for _, is := range []bool{e.Sizes != "", len(e.Bins) > 0, e.Size > 0} {
+	for _, is := range []bool{e.Sizes != "", len(e.Bins) > 0, v.sec.Has(key + ".size")} {
 		if is {
 			given++
 		}

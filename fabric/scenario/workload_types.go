@@ -55,6 +55,7 @@ type Entry struct {
 	Pieces    int    `yaml:"pieces" range:"0,100000" doc:"collective: messages that a host's part (with trees: half of the data) is sent as, each passed on when it is there. One if left out."`
 
 	File string `yaml:"file" doc:"trace: CSV file of flows with the columns start_s, src, dst and bytes, such as flows.csv of a run. Hosts by name, or by their place from 0."`
+	Run  string `yaml:"run" doc:"trace: which run's flows are sent of a flows.csv that has several: its place in results.json, from 0 (the column run), or its name if no other has it (the column name)."`
 
 	Flows []FlowSpec `yaml:"flows" doc:"flows: one by one."`
 }
@@ -92,7 +93,7 @@ var uses = map[string][]string{
 	"saturate":            {"from", "to", "stop", "size", "connections", "outstanding", "join", "leave", "jitter"},
 	"periodic":            {"from", "to", "stop", "size", "every", "count", "persistent"},
 	"collective":          {"from", "stop", "size", "operation", "algorithm", "pieces", "think", "count"},
-	"trace":               {"stop", "file", "persistent"},
+	"trace":               {"stop", "file", "run", "persistent"},
 	"flows":               {"flows"},
 }
 

@@ -106,7 +106,7 @@ func (n *Network) sizes() {
 		p := inband.ProfileFor(n.rates()...)
 		n.cfg.INT.Profile = &p
 	}
-	n.Derived.sizes(&n.cfg)
+	n.Derived.sizes(&n.cfg, n.Topology.LongestPath())
 }
 
 // makeEngine makes what will step the nodes.
@@ -115,7 +115,7 @@ func (n *Network) makeEngine() error {
 	if make == nil {
 		make = Virtual
 	}
-	e, err := make(&EngineSpec{Plan: n.Plan, Chunks: n.chunks(), Frame: n.Derived.MTU, Headers: n.headers(), Seed: mix(n.cfg.Seed, -1), Parts: n.divide(),
+	e, err := make(&EngineSpec{Plan: n.Plan, Chunks: n.chunks(), Frame: n.Derived.MTU, Payload: n.cfg.payload(), Headers: n.headers(), Seed: mix(n.cfg.Seed, -1), Parts: n.divide(),
 		BaseRTT: n.Derived.BaseRTT, Overhead: n.cfg.Overhead})
 	if err != nil {
 		return fmt.Errorf("network %s: %w", n.Topology.Name, err)

@@ -155,6 +155,7 @@ type Host struct {
 	LowClasses []uint8
 
 	Overshoot   bool   // see hostnic.Config
+	InOrder     bool   // see hostnic.Config
 	Turn        uint32 // see hostnic.Config
 	First       func(next, best *hostnic.Waiting) bool
 	MarkAbove   uint32     // see hostnic.Config

@@ -19,8 +19,12 @@ const (
 // does not set them.
 type Derived struct {
 	MTU    int // bytes on the wire of a full data frame, without link overhead
-	Header int // the part of MTU that is not payload
+	Header int // the part of MTU that is neither payload nor padding
 	Ack    int // bytes on the wire of an acknowledgement
+
+	// Longest is MTU with what not every full data frame has: the header of an RDMA Write,
+	// and the telemetry of every switch of the longest path.
+	Longest int
 
 	// MaxRTT is the largest round-trip time over all pairs of hosts: propagation both
 	// ways, a full data frame stored and forwarded at each hop, and its acknowledgement.
@@ -40,20 +44,27 @@ type Derived struct {
 	Transport transport.Config
 }
 
-// sizes computes the lengths of frames on the wire.
-func (d *Derived) sizes(c *Config) {
-	room := 0
+// sizes computes the lengths of frames on the wire. switches is how many the longest path
+// has.
+func (d *Derived) sizes(c *Config, switches int) {
+	room, grows := 0, 0
 	if c.INT.Mode != inband.None {
 		codec := inband.NewCodec(c.INT.Mode, c.INT.Profile)
 		room = codec.HeaderLen()
+		grows = codec.FullLen(switches) - room
 	}
 	d.Header = dataHeader + room
 	if c.Sizes.Data != 0 {
 		d.Header = c.Sizes.Data + room
 	}
-	d.MTU = d.Header + c.payload()
+	d.MTU = d.Header + int(c.padded(uint64(c.payload())))
+	d.Longest = d.MTU + grows
+	if c.Host.Writes {
+		d.Longest += wirefmt.RETHLen
+	}
 	if c.Streams.On {
 		d.MTU = max(d.MTU, tcpHeader+c.payload())
+		d.Longest = max(d.Longest, d.MTU)
 	}
 	d.Ack = ackFrame + room
 	switch {
@@ -62,6 +73,15 @@ func (d *Derived) sizes(c *Config) {
 	case room != 0 && c.Sizes.AckINT != 0:
 		d.Ack = c.Sizes.AckINT
 	}
+}
+
+// padded returns the bytes that a payload takes in a data frame: RDMA fills up words,
+// frames of given sizes do not.
+func (c *Config) padded(payload uint64) uint64 {
+	if c.Sizes.Data != 0 {
+		return payload
+	}
+	return payload + uint64(wirefmt.RoCEPad(uint32(payload)))
 }
 
 // scan examines all pairs of hosts.

@@ -76,7 +76,8 @@ type Engine interface {
 type EngineSpec struct {
 	Plan    *fabric.Plan
 	Chunks  int    // number of frames that can be in the network at once
-	Frame   int    // bytes of the largest frame, without link overhead
+	Frame   int    // bytes of the largest frame, without link overhead and what switches add
+	Payload int    // of such a frame
 	Headers int    // largest number of header bytes in a frame
 	Seed    uint64 // for the engine's faults
 	Parts   []int  // by node: the part that steps it; in virtual time parts run in parallel

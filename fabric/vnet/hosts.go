@@ -80,7 +80,7 @@ func (n *Network) hostConfig(node int) *hostnic.Config {
 		Weights:    n.cfg.Weights,
 		CableDelay: frame.Time(l.Delay),
 		Virtual:    n.Engine.Virtual(), Sizes: n.cfg.Sizes,
-		CNP: h.CNP, Overshoot: h.Overshoot, Turn: h.Turn, First: h.First, MarkAbove: h.MarkAbove, QuenchAfter: h.QuenchAfter, NoticeDelay: h.NoticeDelay, Receive: h.Receive,
+		CNP: h.CNP, Overshoot: h.Overshoot, InOrder: h.InOrder, Turn: h.Turn, First: h.First, MarkAbove: h.MarkAbove, QuenchAfter: h.QuenchAfter, NoticeDelay: h.NoticeDelay, Receive: h.Receive,
 		RTTNoise: h.RTTNoise, PaceJitter: h.PaceJitter, RTTSamples: n.cfg.RTTs,
 		Seed: mix(n.cfg.Seed, node),
 	}

@@ -31,11 +31,8 @@ func (n *Network) data(hops []hop, bytes uint64) int64 {
 	if bytes > payload {
 		full = (bytes - 1) / payload
 	}
-	rest := bytes - full*payload
-	if n.cfg.Sizes.Data == 0 {
-		rest = (rest + 3) &^ 3 // RDMA pads to words of 4 bytes (IBTA 9.2.2)
-	}
-	return n.ways.alone(hops, full, n.cfg.frame(n.Derived.Header+int(payload)), n.cfg.frame(n.Derived.Header+int(rest)))
+	of := func(payload uint64) wire { return n.cfg.frame(n.Derived.Header + int(n.cfg.padded(payload))) }
+	return n.ways.alone(hops, full, of(payload), of(bytes-full*payload))
 }
 
 // way returns a shortest path; if there are several, the one through the lowest ports.

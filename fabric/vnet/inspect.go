@@ -3,6 +3,7 @@ package vnet
 import (
 	"gswitch/frame"
 	"gswitch/hostnic"
+	inband "gswitch/int"
 	"gswitch/sim"
 	"gswitch/vswitch"
 )
@@ -28,6 +29,9 @@ func (n *Network) SwitchByName(name string) (int, bool) {
 	}
 	return n.swOf[i], true
 }
+
+// INT returns the telemetry format of data frames.
+func (n *Network) INT() inband.Mode { return n.cfg.INT.Mode }
 
 // Payload returns the payload of a full packet of queue pairs in bytes.
 func (n *Network) Payload() int { return n.cfg.payload() }

@@ -225,11 +225,10 @@ func late(l *fabric.Link, t frame.Time) uint64 {
 
 // mtu returns the largest packet of a link, in bytes after the Ethernet header.
 func (n *Network) mtu(l *fabric.Link) int {
-	need := n.Derived.MTU - wirefmt.EthernetLen
 	if n.cfg.MTU != 0 {
 		return n.cfg.MTU
 	}
-	return max(l.MTU, need)
+	return max(l.MTU, n.Derived.Longest-wirefmt.EthernetLen)
 }
 
 // nicRate returns the rate of the first host's link: the reference for what scales with

@@ -261,7 +261,7 @@ func TestParseTrace(t *testing.T) {
 		}
 		return 0, fmt.Errorf("there is no host %q", name)
 	}
-	v, err := ParseTrace("f.csv", []byte("run,src,dst,start_s,bytes\n# a remark\n0,h1,h2,1e-6,1500\n0,h2,h1,0,7\n"), host)
+	v, err := ParseTrace("f.csv", []byte("run,src,dst,start_s,bytes\n# a remark\n0,h1,h2,1e-6,1500\n0,h2,h1,0,7\n"), "", host)
 	if err != nil || len(v) != 2 || v[0] != (Flow{At: 1000, Src: 1, Dst: 2, Bytes: 1500, Conn: -1}) || v[1] != (Flow{Src: 2, Dst: 1, Bytes: 7, Conn: -1, Event: 1}) {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -279,8 +279,19 @@ func TestParseTrace(t *testing.T) {
 		head + "0,h1,h2,1.5\n":                 "f.csv:2: bytes",
 		head + "\"0,h1,h2,1.5\n":               "f.csv: ",
 		head + "0,h1,h2,9999999999999999999\n": "f.csv:2: bytes",
+
+		"start_s,src,dst,bytes,bytes\n0,h1,h2,1,2\n":                     "f.csv:1: the column bytes stands there twice",
+		"run," + head + "0,0,h1,h2,1\n1,0,h1,h2,1\n":                     "f.csv: has the flows of 2 runs, 0, 1; write which are sent, such as run: 0",
+		head + "0,h1,h2,1\n|0":                                           "f.csv: has no column run, so that run: 0 means nothing",
+		"run," + head + "0,0,h1,h2,1\n|1":                                "f.csv: there is no run 1; there are 0",
+		"run,name,seed," + head + "0,a,1,0,h1,h2,1\n1,a,2,0,h1,h2,1\n|a": "f.csv: run: a is the name of 2 runs, 0 (a, seed 1), 1 (a, seed 2); write the place of one, such as run: 0",
 	} {
-		if _, err := ParseTrace("f.csv", []byte(text), host); err == nil || !strings.Contains(err.Error(), want) {
+		run := ""
+		if _, after, ok := strings.Cut(text, "|"); ok {
+			run = after
+			text = strings.TrimSuffix(text, "|"+run)
+		}
+		if _, err := ParseTrace("f.csv", []byte(text), run, host); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
@@ -290,7 +301,7 @@ func FuzzParseTrace(f *testing.F) {
 	f.Add([]byte("start_s,src,dst,bytes\n0,1,2,3\n"))
 	f.Add([]byte("bytes,\"src\",dst,start_s,group\n9,1,0,0.5,x\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		v, err := ParseTrace("f", b, func(name string) (int32, error) { return int32(len(name)), nil })
+		v, err := ParseTrace("f", b, "", func(name string) (int32, error) { return int32(len(name)), nil })
 		if err != nil {
 			return
 		}

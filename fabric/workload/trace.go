@@ -14,7 +14,8 @@ import (
 )
 
 // traceColumns are those that a trace must have, in any order, among others
-// that mean nothing here: flows.csv of a run is a trace.
+// that mean nothing here: flows.csv of a run is a trace. In one of several runs the column
+// run says which a flow is of.
 var traceColumns = []string{"start_s", "src", "dst", "bytes"}
 
 // maxStart bounds the start of a flow of a trace, in seconds: a day.
@@ -22,12 +23,22 @@ const maxStart = 86400
 
 // ParseTrace reads flows from CSV (RFC 4180) whose first line names the
 // columns: start_s (seconds from the beginning), src and dst (as host takes
-// them), bytes. file is the name that errors carry, with the line.
-func ParseTrace(file string, data []byte, host func(name string) (int32, error)) ([]Flow, error) {
+// them), bytes. file is the name that errors carry, with the line. Of a file with
+// the flows of several runs it takes those of run, see runs.
+func ParseTrace(file string, data []byte, run string, host func(name string) (int32, error)) ([]Flow, error) {
 	r := csv.NewReader(bytes.NewReader(data))
 	r.ReuseRecord, r.TrimLeadingSpace, r.Comment = true, true, '#'
 	head, err := r.Read()
 	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	for _, name := range slices.Concat(traceColumns, runColumns) {
+		if i := slices.Index(head, name); i >= 0 && slices.Contains(head[i+1:], name) {
+			return nil, fmt.Errorf("%s:1: the column %s stands there twice", file, name)
+		}
+	}
+	of, err := newRuns(head, run)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	var at [4]int
@@ -45,6 +56,9 @@ func ParseTrace(file string, data []byte, host func(name string) (int32, error))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
+		if !of.take(row) {
+			continue
+		}
 		f, column, err := traced(row, at, host)
 		if err != nil {
 			line, _ := r.FieldPos(column)
@@ -52,6 +66,9 @@ func ParseTrace(file string, data []byte, host func(name string) (int32, error))
 		}
 		f.Event = uint32(len(flows))
 		flows = append(flows, f)
+	}
+	if err := of.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(flows) == 0 {
 		return nil, fmt.Errorf("%s: has no flows", file)

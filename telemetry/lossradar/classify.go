@@ -81,7 +81,12 @@ func (s Signature) id() uint16 { return uint16(s.Rest >> 16) }
 // Bursts classifies what was lost in bursts in one batch at one port (algorithm
 // 10). It sorts the losses by time and sets their Cause; what is in no burst
 // stays Unknown, for Interval.
-func (t *Thresholds) Bursts(losses []Loss) {
+//
+// Of a batch that did not decode, unnamed packets were lost, too. That a flow's
+// losses have gaps then does not show that packets of it passed: as long as these
+// can fill all gaps of the batch, they do.
+func (t *Thresholds) Bursts(losses []Loss, unnamed int64) {
+	filled := unnamed > 0 && gaps(losses) <= unnamed
 	slices.SortStableFunc(losses, func(a, b Loss) int { return cmp.Compare(a.At, b.At) })
 	open := losses[:0:0]
 	var index []int
@@ -97,7 +102,7 @@ func (t *Thresholds) Bursts(losses []Loss) {
 			to++
 		}
 		if to-from >= t.Burst {
-			t.burst(open[from:to])
+			t.burst(open[from:to], filled)
 		}
 		from = to
 	}
@@ -107,11 +112,11 @@ func (t *Thresholds) Bursts(losses []Loss) {
 }
 
 // burst judges one burst: packets of any flow that are not consecutive mean a
-// queue that took some and refused others.
-func (t *Thresholds) burst(v []Loss) {
+// queue that took some and refused others, unless losses without a name fill the gaps.
+func (t *Thresholds) burst(v []Loss, filled bool) {
 	flows := byFlow(v)
 	for _, f := range flows {
-		if !consecutive(ids(v, f)) {
+		if !filled && !consecutive(ids(v, f)) {
 			for i := range v {
 				v[i].Cause = Congestion
 			}
@@ -211,6 +216,21 @@ func ids(v []Loss, of []int) []uint16 {
 		out[k] = v[i].id()
 	}
 	return out
+}
+
+// gaps is how many packets of all flows lie between those that they lost.
+func gaps(losses []Loss) (n int64) {
+	for _, f := range byFlow(losses) {
+		v := ids(losses, f)
+		slices.Sort(v)
+		v = slices.Compact(v)
+		widest := 1<<16 - int64(v[len(v)-1]-v[0]) // around the circle
+		for i := 1; i < len(v); i++ {
+			widest = max(widest, int64(v[i]-v[i-1]))
+		}
+		n += 1<<16 - widest + 1 - int64(len(v))
+	}
+	return n
 }
 
 // consecutive reports whether identifications follow each other without a gap,

@@ -52,7 +52,7 @@ func TestBursts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			v := slices.Clone(c.v)
 			slices.Reverse(v) // reports are in no order
-			th.Bursts(v)
+			th.Bursts(v, 0)
 			got := causes(v)
 			for k, n := range c.want {
 				if got[k] != n || len(got) != len(c.want) {
@@ -60,6 +60,37 @@ func TestBursts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Of a batch that did not decode some losses have no name. Two flows of which a table
+// drops 80 packets in a row are called so by those that do, also around the end of
+// the identifications; where more is missing than was lost without a name, packets
+// passed, and a queue was full.
+func TestBurstsOfABatchThatDidNotDecode(t *testing.T) {
+	th := DefaultThresholds(10e9)
+	var v []Loss
+	for i := range 80 {
+		for flow := range uint32(2) {
+			if l := loss(frame.Time(i)*3*us+frame.Time(flow)*us, flow, uint16(65500+i)); i%2 == 0 || i < 10 {
+				v = append(v, l)
+			}
+		}
+	}
+	const missing = 2 * 34 // between the first and the last that is named of each flow
+	for unnamed, want := range map[int64]Cause{missing: Blackhole, missing + 2: Blackhole, missing - 1: Congestion, 0: Congestion} {
+		v := slices.Clone(v)
+		slices.Reverse(v)
+		th.Bursts(v, unnamed)
+		if got := causes(v); got[want] != len(v) {
+			t.Errorf("with %d losses without a name %v, want %v", unnamed, got, want)
+		}
+	}
+	// 30 that are named of a flow are too few, whatever is not.
+	few := slices.DeleteFunc(slices.Clone(v), func(l Loss) bool { return l.At >= 50*3*us })
+	th.Bursts(few, 1000)
+	if got := causes(few); got[Congestion] != 60 {
+		t.Errorf("%v, want 60 of a full queue", got)
 	}
 }
 

@@ -146,7 +146,7 @@ func (c *Collector) judge(v *interval) {
 		o := &v.outcomes[i]
 		sum.note(&o.Outcome)
 		batch := Times(&o.Outcome, c.timing)
-		t.Bursts(batch)
+		t.Bursts(batch, o.Unnamed())
 		losses = append(losses, batch...)
 		for range batch {
 			at = append(at, o.at)

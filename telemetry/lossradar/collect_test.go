@@ -74,3 +74,36 @@ func TestCollector(t *testing.T) {
 		t.Errorf("sums %+v", s)
 	}
 }
+
+// A table sends five flows nowhere, which lose more in a batch than its digest can name.
+// What is named of them has gaps, but no more than what is not named: it is called a blackhole.
+// A full queue that takes every eighth packet of theirs is none.
+func TestBlackholeThatOverfillsADigest(t *testing.T) {
+	up, down := Meter{Node: 1, Port: 1}, Meter{Node: 2, Port: 0, Down: true}
+	for _, every := range []int{1000, 8} {
+		c := NewCollector(DefaultTiming(), ms, []Segment{{Up: []Meter{up}, Down: []Meter{down}}}, []Thresholds{DefaultThresholds(10e9)})
+		sent := &Report{Meter: up, To: 10 * ms, Digest: NewDigest(DefaultShape())}
+		arrived := &Report{Meter: down, To: 10 * ms, Digest: NewDigest(DefaultShape())}
+		for k := 0; sent.Packets()-arrived.Packets() < 335; k++ {
+			s := Fields{Src: uint32(k % 5), Dst: 9, Proto: 17, ID: uint16(k / 5), Stamp: uint16(2 * k)}.Pack()
+			sent.Insert(s)
+			if k%every == every-1 {
+				arrived.Insert(s)
+			}
+		}
+		c.Add(10*ms, sent)
+		c.Add(12*ms, arrived)
+		c.Advance(12 * ms)
+		by := map[Cause]int{}
+		for _, f := range c.Flush() {
+			by[f.Cause]++
+		}
+		named := int(c.Sums()[0].Found)
+		if named < 100 || named > 300 || c.Sums()[0].Lost != 335 {
+			t.Fatalf("%d of %d losses are named", named, c.Sums()[0].Lost)
+		}
+		if every == 8 && by[Congestion] != named || every > 8 && by[Blackhole] == 0 {
+			t.Errorf("one in %d passed: %v", every, by)
+		}
+	}
+}

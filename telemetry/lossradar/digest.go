@@ -226,6 +226,14 @@ type Decoded struct {
 // Complete reports whether every loss was decoded.
 func (d *Decoded) Complete() bool { return d.Residual == 0 }
 
+// Unnamed is how many losses at least were not decoded.
+func (d *Decoded) Unnamed() int64 {
+	if d.Complete() {
+		return 0
+	}
+	return max(0, d.Net+int64(len(d.Extra)-len(d.Lost)))
+}
+
 // Decode peels a difference (section 5.3.1). The digest is used up. A cell
 // counts as pure only if its signature is one that falls into that very cell:
 // without that test, one lost and one extra packet in a cell of three would
