@@ -1,8 +1,10 @@
 package control
 
 import (
+	"slices"
 	"time"
 
+	"gswitch/config"
 	"gswitch/frame"
 	"gswitch/metrics"
 )
@@ -24,6 +26,9 @@ type lostFrames struct {
 func (d *Daemon) logLost(now time.Time, was map[string]lostFrames) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
+	if !slices.ContainsFunc(d.resolved.Switches, func(s config.Switch) bool { return s.PFC.Pause || len(s.PFC.Classes) > 0 }) {
+		return // a snapshot costs as much as a scrape of the metrics
+	}
 	snap := d.snapshot()
 	late := uint64(0)
 	for i := range snap.Engine.Workers {
