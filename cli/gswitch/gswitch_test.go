@@ -288,10 +288,12 @@ no drops
 `},
 		{"apply -f " + next + " --dry-run", "", 0, `
 ~ switches[s1].ports[p1].rate: 10Gbps -> 25Gbps
+~ switches[s1].buffer.lossless.response: 1250us -> 625us
 nothing was changed (dry run)
 `},
 		{"apply -f " + next, "", 0, `
 ~ switches[s1].ports[p1].rate: 10Gbps -> 25Gbps
+~ switches[s1].buffer.lossless.response: 1250us -> 625us
 applied (generation 2)
 `},
 		{"apply -f " + next, "", 0, `
