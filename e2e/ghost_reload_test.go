@@ -180,7 +180,7 @@ func TestGhostReload(t *testing.T) {
 		{n.document(0, "congestion: hppc"), `congestion control "hppc" is not known`, 2},
 		{n.document(0, "worker: {poll: spin}"), "workers, memory and control cannot change while the daemon runs; restart it", 1},
 		{n.document(0, "interface: eth9"), "there is no interface eth9", 1},
-		{n.document(0, "payload: 1400"), "lower payload, or raise the MTU", 2},
+		{n.document(0, "payload: 1400"), "lower payload to 1396, or raise the MTU to 1502", 2},
 		{n.document(0, "payload: 3000"), "restart", 1},
 	} {
 		bad := filepath.Join(dir, "bad.yaml")
