@@ -7,7 +7,6 @@ import (
 
 	"gswitch/buffer"
 	"gswitch/frame"
-	"gswitch/pfc"
 	"gswitch/units"
 	"gswitch/vswitch"
 )
@@ -41,17 +40,6 @@ func (c *Config) resolveResponse(s *Switch) {
 			return
 		}
 	}
-}
-
-// Response returns how long both ends of the links of a switch may take to act on a pause,
-// beyond cable and frames: 0 if a resolved document has no such switch.
-func (c *Config) Response(name string) time.Duration {
-	for i := range c.Switches {
-		if c.Switches[i].Name == name {
-			return time.Duration(c.Switches[i].Buffer.Lossless.Response)
-		}
-	}
-	return 0
 }
 
 // spins reports whether each worker of a switch has a processor and never sleeps.
@@ -88,8 +76,8 @@ func (s *Switch) losslessClasses() uint64 {
 func (s *Switch) headroom(response time.Duration) (sum uint64) {
 	for i := range s.Ports {
 		p := &s.Ports[i]
-		link := buffer.Link{Rate: cmp.Or(uint64(p.Rate), pfc.DefaultRate), Delay: frame.Time(p.Delay), MaxFrame: uint32(p.MTU) + 18,
-			Overhead: p.Framing.Bytes(), Response: frame.Time(response)}
+		port := vswitch.PortConfig{MTU: p.MTU, CableDelay: frame.Time(p.Delay), Scheduler: p.link()}
+		link := port.Link(&vswitch.BufferConfig{Response: frame.Time(response)})
 		sum += s.losslessClasses() * buffer.Headroom(link, 0).Total()
 	}
 	return sum

@@ -44,7 +44,7 @@ func (d *Daemon) logLost(now time.Time, was map[string]lostFrames) {
 			}
 			was[port] = lostFrames{lost, now}
 			d.log.Warn("lossless classes lose frames: a pause took longer to act than headroom allows for", "port", port,
-				"drops", lost-before.frames, "reason", frame.HeadroomFull, "response", d.resolved.Response(sw.Name), "workers_late_by_at_most", time.Duration(late),
+				"drops", lost-before.frames, "reason", frame.HeadroomFull, "response", sw.Program.Config.Buffer.Response.Duration(), "workers_late_by_at_most", time.Duration(late),
 				"do", "raise buffer.lossless.response, and buffer.size or memory.frames with it, or lower the rate of the port")
 		}
 	}
